@@ -1,0 +1,77 @@
+"""The exception tree: what a caller may catch, and who is at fault.
+
+SqlcrystalError
+├── UserError              a mistake the user can mend: one line, exit code 2
+│   ├── ConfigError        an unknown name or a bad value in a setting, study file or flag
+│   └── DataError          a file that is missing, broken or does not fit the benchmark
+├── InfrastructureError    the world failed, nobody's answer was wrong
+│   ├── DatabaseError      a database cannot be opened or reached
+│   └── ModelError         a model call failed for good
+│       ├── ModelRejected      the endpoint refused the request (4xx): retrying cannot help
+│       ├── ModelUnavailable   retries are used up (429, 5xx, resets)
+│       ├── ModelTimeout       the call's hard deadline passed
+│       └── BadReply           the endpoint answered, but not with a completion
+├── RecordingMiss          a replay asked for a prompt that was never recorded
+└── BankError              the card store cannot do what was asked
+
+SQL that fails is none of these: it is a finding (`types.Failure`).
+"""
+
+from collections.abc import Iterable
+
+
+class SqlcrystalError(Exception):
+    """Anything this package raises on purpose."""
+
+
+class UserError(SqlcrystalError):
+    """A mistake the user can mend; shown as one line."""
+
+
+class ConfigError(UserError):
+    """A setting, study key or name that is not valid."""
+
+    @classmethod
+    def unknown(cls, key: str, value: object, choices: Iterable[str]) -> "ConfigError":
+        """Name the key, the offending value and every valid choice."""
+        return cls(f"{key}: unknown value {value!r}; choose from {', '.join(sorted(choices))}")
+
+
+class DataError(UserError):
+    """A file that is missing, broken, or does not fit."""
+
+
+class InfrastructureError(SqlcrystalError):
+    """The world failed; never counted as a wrong answer."""
+
+
+class DatabaseError(InfrastructureError):
+    """A database cannot be opened or reached."""
+
+
+class ModelError(InfrastructureError):
+    """A model call that failed for good."""
+
+
+class ModelRejected(ModelError):
+    """The endpoint refused the request; the same request will be refused again."""
+
+
+class ModelUnavailable(ModelError):
+    """The endpoint kept failing until the retries were used up."""
+
+
+class ModelTimeout(ModelError):
+    """The hard deadline of the call passed."""
+
+
+class BadReply(ModelError):
+    """The endpoint answered with something that is not a completion."""
+
+
+class RecordingMiss(SqlcrystalError):
+    """A replay needs a completion that the recording does not hold."""
+
+
+class BankError(SqlcrystalError):
+    """The card store cannot do what was asked."""

@@ -1,0 +1,36 @@
+"""The command line: each command parses, calls one function and prints."""
+
+import sys
+
+import typer
+
+from sqlcrystal.errors import InfrastructureError, RecordingMiss, UserError
+
+app = typer.Typer(
+    name="sqlcrystal",
+    help="Text-to-SQL that keeps what its repairs teach it, and measures what that is worth.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def register() -> None:
+    """Attach every command; each line is one command or group."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line and exit 2, a bug shows its traceback."""
+    register()
+    try:
+        app()
+    except UserError as error:
+        print(f"sqlcrystal: {error}", file=sys.stderr)
+        sys.exit(2)
+    except (InfrastructureError, RecordingMiss) as error:
+        print(f"sqlcrystal: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

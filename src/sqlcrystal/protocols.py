@@ -1,0 +1,122 @@
+"""The ports and the stages, on one page: what each part of the system promises the next."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqlcrystal.types import (
+    Admitted,
+    Attempt,
+    Card,
+    CardId,
+    Completion,
+    Episode,
+    Execution,
+    Message,
+    Question,
+    Rejected,
+    Retrieved,
+    Sampling,
+)
+
+Check: TypeAlias = Callable[[str], bool]
+"""The one bit a source may see: is this SQL right? It never carries gold."""
+
+
+class Database(Protocol):
+    """Port: one database, read-only."""
+
+    name: str
+    dialect: str
+
+    def schema(self) -> str:
+        """Faithful CREATE TABLE DDL with declared foreign keys and no sampled values."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A digest that changes exactly when the schema changes."""
+        ...
+
+    def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
+        """Run one guarded, read-only statement; bad SQL comes back as a Failure."""
+        ...
+
+    def close(self) -> None:
+        """Release every connection."""
+        ...
+
+
+class LanguageModel(Protocol):
+    """Port: a chat model; `digest` names weights and endpoint so that recordings never mix models."""
+
+    name: str
+    digest: str
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
+        """One reply, or a ModelError; never an empty answer."""
+        ...
+
+
+class Embedder(Protocol):
+    """Port: texts to vectors."""
+
+    name: str
+    digest: str
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One L2-normalised row per text."""
+        ...
+
+
+class Solver(Protocol):
+    """Stage: answers a question in one shot."""
+
+    def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
+        """One attempt, with the cards in its prompt."""
+        ...
+
+
+class Source(Protocol):
+    """Stage: acquisition."""
+
+    def acquire(self, attempt: Attempt, check: Check) -> Episode | None:
+        """Spend the budget on an attempt; an episode only if the check accepted a candidate."""
+        ...
+
+
+class Verifier(Protocol):
+    """Stage: admission."""
+
+    def verify(self, episode: Episode) -> Admitted | Rejected:
+        """Let the episode through, or say why not."""
+        ...
+
+
+class Writer(Protocol):
+    """Stage: writing; sees the episode, never gold."""
+
+    def write(self, admitted: Admitted) -> Card:
+        """Turn an admitted episode into a card."""
+        ...
+
+
+class Bank(Protocol):
+    """The cards of every database, kept apart."""
+
+    def databases(self) -> Sequence[str]:
+        """Every database that has a card."""
+        ...
+
+    def cards(self, database: str) -> Sequence[Card]:
+        """The active cards of one database, in the order they were banked."""
+        ...
+
+
+class Retriever(Protocol):
+    """Stage: consumption."""
+
+    def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: CardId | None = None) -> Sequence[Retrieved]:
+        """At most k cards, best first; ties break by card id."""
+        ...

@@ -1,0 +1,203 @@
+"""The records of the system, in the order they are made; each names or holds its predecessor.
+
+Question → Attempt → Episode → Admitted | Rejected → Card; measuring adds Score → Estimate.
+All are frozen msgspec structs, so they are hashable where their fields are, and round-trip through JSON exactly.
+"""
+
+from enum import StrEnum
+from typing import NewType, TypeAlias
+
+from msgspec import Struct
+
+CardId = NewType("CardId", str)
+
+Cell: TypeAlias = None | bool | int | float | str | bytes
+Row: TypeAlias = tuple[Cell, ...]
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What a person asks of one database; holds no gold."""
+
+    id: str
+    database: str
+    text: str
+    evidence: str = ""
+    difficulty: str = ""
+
+
+# ── executing SQL ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class FailureKind(StrEnum):
+    """Why a statement gave no rows."""
+
+    REFUSED = "refused"
+    SYNTAX = "syntax"
+    MISSING = "missing object"
+    TIMEOUT = "timeout"
+    TOO_LARGE = "too large"
+    ENGINE = "engine"
+
+
+class Rows(Struct, frozen=True, tag="rows"):
+    """What a statement returned."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    seconds: float = 0.0
+
+
+class Failure(Struct, frozen=True, tag="failure"):
+    """Why a statement returned nothing: a finding, not an exception."""
+
+    kind: FailureKind
+    message: str
+    seconds: float = 0.0
+
+
+Execution: TypeAlias = Rows | Failure
+
+
+# ── talking to a model ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Message(Struct, frozen=True):
+    """One turn of a chat."""
+
+    role: str
+    content: str
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """How a reply is drawn; `index` tells apart several samples of one prompt."""
+
+    temperature: float = 0.0
+    max_tokens: int = 2048
+    index: int = 0
+
+
+class Completion(Struct, frozen=True, kw_only=True):
+    """What a model replied, and what it cost."""
+
+    text: str
+    finish_reason: str = "stop"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One request with its reply; `purpose` is solve, probe, revise, sample, explore or capsule."""
+
+    purpose: str
+    messages: tuple[Message, ...]
+    sampling: Sampling
+    completion: Completion
+
+
+# ── from attempt to card ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """The solver's single shot; `sql` is None when the reply held no SQL."""
+
+    question: Question
+    call: Call
+    sql: str | None
+    cards: tuple[CardId, ...] = ()
+
+
+class Probe(Struct, frozen=True):
+    """One read-only look at the database, and what it showed."""
+
+    sql: str
+    execution: Execution
+
+
+class Round(Struct, frozen=True, kw_only=True):
+    """One unit of the repair budget: what was asked, probed, proposed, and whether the check accepted it."""
+
+    calls: tuple[Call, ...]
+    sql: str | None
+    execution: Execution | None = None
+    probes: tuple[Probe, ...] = ()
+    accepted: bool = False
+
+
+class Episode(Struct, frozen=True, kw_only=True):
+    """A question, its first attempt, the accepted candidate and the trace: e = (q, ŷ, y⁺, τ)."""
+
+    attempt: Attempt
+    source: str
+    sql: str
+    rounds: tuple[Round, ...] = ()
+
+    @property
+    def question(self) -> Question:
+        """The question this episode is about."""
+        return self.attempt.question
+
+
+class Admission(Struct, frozen=True, kw_only=True):
+    """Which signal admitted an episode, who gave it, and when (ISO 8601, UTC)."""
+
+    signal: str
+    by: str
+    at: str
+    detail: str = ""
+
+
+ADMISSION_SEAL = object()
+"""What `admission` stamps an Admitted with; no other module may touch it (tests/test_architecture.py looks)."""
+
+
+class Admitted(Struct, frozen=True, kw_only=True):
+    """An episode a verification signal let through; the only thing a writer accepts."""
+
+    episode: Episode
+    admission: Admission
+    seal: object
+
+    def __post_init__(self) -> None:
+        """Refuse to exist without the seal that only admission holds."""
+        if self.seal is not ADMISSION_SEAL:
+            raise TypeError("only admission can make an Admitted")
+
+
+class Rejected(Struct, frozen=True, kw_only=True):
+    """An episode the signal turned away, and why; no writer accepts it."""
+
+    episode: Episode
+    signal: str
+    reason: str
+
+
+class CardStatus(StrEnum):
+    """Whether retrieval may serve a card."""
+
+    ACTIVE = "active"
+    DISABLED = "disabled"
+    QUARANTINED = "quarantined"
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    """What later questions see of an episode: `text`, rendered by one writer, with its provenance."""
+
+    id: CardId
+    database: str
+    question: Question
+    sql: str
+    text: str
+    writer: str
+    source: str
+    admission: Admission
+    fingerprint: str
+    tokens: int
+    status: CardStatus = CardStatus.ACTIVE
+
+
+class Retrieved(Struct, frozen=True):
+    """A card with the score that brought it up."""
+
+    card: Card
+    score: float
