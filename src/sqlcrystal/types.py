@@ -11,7 +11,8 @@ from msgspec import Struct
 
 CardId = NewType("CardId", str)
 
-Cell: TypeAlias = None | bool | int | float | str | bytes
+Cell: TypeAlias = bool | int | float | str | None
+"""A value of a result; adapters turn BLOBs into x'…' text, decimals into numbers, dates into ISO text."""
 Row: TypeAlias = tuple[Cell, ...]
 
 

@@ -1,0 +1,1 @@
+"""Name → implementation tables; the only registry."""

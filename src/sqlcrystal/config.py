@@ -1,0 +1,1 @@
+"""Settings and study files as frozen, validated objects."""

@@ -1,0 +1,1 @@
+"""answer() and learn(): the one place where the stages meet."""
