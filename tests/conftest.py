@@ -1,0 +1,29 @@
+"""Fixtures every test may use: where the real data lies, and no network but loopback."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say loudly what is missing, so that a skip is never silent."""
+    os.environ.setdefault("SQLCRYSTAL_NO_HUB", "1")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let tests reach this machine only."""
+    from pytest_socket import socket_allow_hosts
+
+    socket_allow_hosts(["127.0.0.1", "::1", "localhost"], allow_unix_socket=True)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder with the real benchmarks, which developers and CI have and users do not."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the real benchmark data is not beside this checkout")
+    return folder
