@@ -1,0 +1,57 @@
+"""Quarry, the bundled benchmark: small databases whose conventions the schema does not show."""
+
+import tomllib
+from importlib import resources
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.types import Question
+
+DIFFICULTIES = ("simple", "moderate", "challenging")
+
+
+class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One question as written: its words, its gold, and plausible queries that are wrong."""
+
+    id: str
+    text: str
+    evidence: str = ""
+    difficulty: str
+    conventions: tuple[str, ...] = ()
+    sql: str
+    wrong: tuple[str, ...]
+
+    @property
+    def database(self) -> str:
+        """The database the question is asked of, which its id starts with."""
+        return self.id.rpartition("-")[0]
+
+    @property
+    def question(self) -> Question:
+        """What a solver may see: everything but the gold, the wrong queries and the tags."""
+        return Question(
+            id=self.id, database=self.database, text=self.text, evidence=self.evidence, difficulty=self.difficulty
+        )
+
+
+class _File(Struct, frozen=True, forbid_unknown_fields=True):
+    question: tuple[Entry, ...]
+
+
+def names() -> tuple[str, ...]:
+    """Every database of Quarry, in alphabetical order."""
+    files = (file.name for file in resources.files(__name__).iterdir())
+    return tuple(sorted(file.removesuffix(".toml") for file in files if file.endswith(".toml")))
+
+
+def entries(name: str) -> tuple[Entry, ...]:
+    """The questions of one database, in the order of its file."""
+    if name not in names():
+        raise ConfigError.unknown("database", name, names())
+    text = resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    try:
+        return msgspec.convert(tomllib.loads(text), _File).question
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise DataError(f"{name}.toml: {error}") from error

@@ -1,0 +1,82 @@
+"""The authors' bench: `python -m sqlcrystal.benchmarks.quarry check [name…]` and `show name [id]`."""
+
+import argparse
+import sys
+from collections import Counter
+
+from sqlcrystal.benchmarks.quarry import DIFFICULTIES, build, entries, names
+from sqlcrystal.benchmarks.quarry.check import Review, review, run
+from sqlcrystal.errors import UserError
+
+
+def main() -> int:
+    """Run one of the two commands; 1 when a check finds a problem."""
+    parser = argparse.ArgumentParser(prog="python -m sqlcrystal.benchmarks.quarry", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    check = commands.add_parser("check", help="build databases and check every question")
+    check.add_argument("names", nargs="*")
+    show = commands.add_parser("show", help="print questions with their queries and rows")
+    show.add_argument("name")
+    show.add_argument("ids", nargs="*", help="ids or numbers; all when none is given")
+    arguments = parser.parse_args()
+    try:
+        if arguments.command == "show":
+            return _show(arguments.name, arguments.ids)
+        return _check(arguments.names or names())
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _check(chosen: list[str] | tuple[str, ...]) -> int:
+    reviews = [review(name) for name in chosen]
+    for one in reviews:
+        _print_review(one)
+    questions = [finding.entry for one in reviews for finding in one.findings]
+    levels = Counter(entry.difficulty for entry in questions)
+    shares = ", ".join(f"{levels[level]} {level} ({levels[level] / len(questions):.0%})" for level in DIFFICULTIES)
+    unfit = sum(bool(finding.problems) for one in reviews for finding in one.findings)
+    print(f"all: {len(reviews)} databases, {len(questions)} questions: {shares}; {unfit} unfit")
+    return 0 if all(one.sound for one in reviews) else 1
+
+
+def _print_review(one: Review) -> None:
+    questions = [finding.entry for finding in one.findings]
+    for finding in one.findings:
+        verdict = "; ".join(finding.problems) or "ok"
+        entry = finding.entry
+        tags = ",".join(entry.conventions) + (" +hint" if entry.evidence else "")
+        counts = f"{finding.rows:>4} rows  {len(entry.wrong)} wrong"
+        print(f"{entry.id:<14} {entry.difficulty:<12} {counts}  {tags:<44} {verdict}")
+    for problem in one.problems:
+        print(f"{one.name}: PROBLEM {problem}")
+    tables = ", ".join(f"{table} {size}" for table, size in one.tables.items())
+    print(f"{one.name}: {sum(one.tables.values())} rows ({tables}), {one.bytes / 1e6:.2f} MB, digest {one.digest[:12]}")
+    print(f"{one.name}: difficulty {dict(Counter(entry.difficulty for entry in questions))}")
+    print(f"{one.name}: conventions {dict(Counter(tag for entry in questions for tag in entry.conventions))}")
+    hidden = sum(bool(entry.conventions) and not entry.evidence for entry in questions)
+    hinted = sum(bool(entry.evidence) for entry in questions)
+    print(f"{one.name}: {len(questions)} questions, {hidden} with an unhinted convention, {hinted} with evidence\n")
+
+
+def _show(name: str, ids: list[str]) -> int:
+    file = build.path(name)
+    for entry in entries(name):
+        if ids and entry.id not in ids and entry.id.rpartition("-")[2] not in ids:
+            continue
+        print(f"{entry.id} [{entry.difficulty}] {entry.text}")
+        if entry.evidence:
+            print(f"  evidence: {entry.evidence}")
+        for label, sql in (("gold", entry.sql), *((f"wrong {n}", sql) for n, sql in enumerate(entry.wrong, 1))):
+            print(f"  {label}: {' '.join(sql.split())}")
+            rows = run(file, sql)
+            for row in rows[:8]:
+                print(f"      {row}")
+            if len(rows) > 8:
+                print(f"      … {len(rows)} rows")
+        print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

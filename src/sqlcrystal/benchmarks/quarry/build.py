@@ -1,0 +1,113 @@
+"""Builds the databases of Quarry on first use: the same generator gives the same bytes on every machine."""
+
+import hashlib
+import importlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from importlib import resources
+from pathlib import Path
+from random import Random
+
+from msgspec import Struct
+
+from sqlcrystal.benchmarks.quarry import names
+from sqlcrystal.errors import ConfigError
+
+RECIPE = 1
+"""Raised when this module builds other bytes from the same generator."""
+
+Generator = Callable[[Random], Iterator[tuple[str, list[tuple[object, ...]]]]]
+
+
+class Blueprint(Struct, frozen=True):
+    """What the module of one database says of it."""
+
+    name: str
+    domain: str
+    conventions: dict[str, str]
+    schema: str
+    rows: Generator
+
+
+def blueprint(name: str) -> Blueprint:
+    """Read the module of one database."""
+    if name not in names():
+        raise ConfigError.unknown("database", name, names())
+    module = importlib.import_module(f"sqlcrystal.benchmarks.quarry.{name}")
+    return Blueprint(name, module.DOMAIN, module.CONVENTIONS, module.SCHEMA, module.rows)
+
+
+def cache_directory() -> Path:
+    """Where built databases are kept: SQLCRYSTAL_CACHE, else the user's cache folder."""
+    if chosen := os.environ.get("SQLCRYSTAL_CACHE"):
+        return Path(chosen) / "quarry"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sqlcrystal" / "quarry"
+
+
+def path(name: str, directory: Path | None = None) -> Path:
+    """The file of one database, built if this version of its generator was not built yet."""
+    if name not in names():
+        raise ConfigError.unknown("database", name, names())
+    source = resources.files("sqlcrystal.benchmarks.quarry").joinpath(f"{name}.py").read_bytes()
+    version = hashlib.sha256(source + str(RECIPE).encode()).hexdigest()[:12]
+    target = (directory or cache_directory()) / version / f"{name}.sqlite"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            fresh = Path(scratch) / target.name
+            build(name, fresh)
+            fresh.replace(target)
+    return target
+
+
+def build(name: str, target: Path) -> None:
+    """Write one database to a file that does not exist yet."""
+    plan = blueprint(name)
+    connection = sqlite3.connect(target, isolation_level=None)
+    try:
+        for pragma in ("page_size = 4096", "encoding = 'UTF-8'", "auto_vacuum = NONE", "journal_mode = OFF"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        connection.execute("BEGIN")
+        for statement in plan.schema.split(";"):
+            if statement.strip():
+                connection.execute(statement.strip())
+        for table, rows in plan.rows(Random(f"quarry/{name}")):
+            if rows:
+                marks = ", ".join("?" * len(rows[0]))
+                connection.executemany(f'INSERT INTO "{table}" VALUES ({marks})', rows)
+        connection.execute("COMMIT")
+        connection.execute("VACUUM")
+    finally:
+        connection.close()
+    _forget_the_writer(target)
+
+
+def _forget_the_writer(target: Path) -> None:
+    """Fix the header fields that name the writing SQLite's version and count its writes."""
+    with target.open("r+b") as file:
+        for offset in (24, 92):
+            file.seek(offset)
+            file.write((1).to_bytes(4, "big"))
+        file.seek(96)
+        file.write((3_037_000).to_bytes(4, "big"))
+
+
+def digest(file: Path) -> str:
+    """A digest of the schema and every row, whatever the version of SQLite that wrote the pages."""
+    total = hashlib.sha256()
+    connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+        for table, sql in tables:
+            total.update(_line((table, sql)))
+            for row in connection.execute(f'SELECT * FROM "{table}" ORDER BY rowid'):
+                total.update(_line(row))
+    finally:
+        connection.close()
+    return total.hexdigest()
+
+
+def _line(values: Iterable[object]) -> bytes:
+    return (repr(tuple(values)) + "\n").encode()

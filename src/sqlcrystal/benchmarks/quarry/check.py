@@ -1,0 +1,142 @@
+"""Checks Quarry: every gold executes, says something, and is told apart from the wrong queries kept beside it."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import sqlglot
+from msgspec import Struct
+from sqlglot import expressions
+
+from sqlcrystal.benchmarks.quarry import DIFFICULTIES, Entry, build, entries
+
+Table = tuple[tuple[object, ...], ...]
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What was found out about one question; no problems means it is fit."""
+
+    entry: Entry
+    rows: int
+    problems: tuple[str, ...]
+
+
+class Review(Struct, frozen=True, kw_only=True):
+    """What was found out about one database and its questions."""
+
+    name: str
+    digest: str
+    bytes: int
+    tables: dict[str, int]
+    findings: tuple[Finding, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether neither the database nor any of its questions has a problem."""
+        return not self.problems and not any(finding.problems for finding in self.findings)
+
+
+def run(file: Path, sql: str, *, backwards: bool = False) -> Table:
+    """The rows of a query; `backwards` lets SQLite visit unordered rows the other way round."""
+    connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+    try:
+        if backwards:
+            connection.execute("PRAGMA reverse_unordered_selects = ON")
+        return tuple(tuple(_rounded(cell) for cell in row) for row in connection.execute(sql))
+    finally:
+        connection.close()
+
+
+def _rounded(cell: object) -> object:
+    # Sums of floats depend on the order of the rows in their last digits; that is no difference between queries.
+    return round(cell, 6) if isinstance(cell, float) else cell
+
+
+def review(name: str, file: Path | None = None) -> Review:
+    """Check one database of Quarry and all its questions."""
+    file = file or build.path(name)
+    questions = entries(name)
+    tables = dict(_table_sizes(file))
+    return Review(
+        name=name,
+        digest=build.digest(file),
+        bytes=file.stat().st_size,
+        tables=tables,
+        findings=tuple(check(entry, file) for entry in questions),
+        problems=tuple(_database_problems(name, questions, tables, file)),
+    )
+
+
+def check(entry: Entry, file: Path) -> Finding:
+    """Run the gold and every wrong query of one question."""
+    try:
+        gold = run(file, entry.sql)
+    except sqlite3.Error as error:
+        return Finding(entry=entry, rows=0, problems=(f"gold fails: {error}",))
+    return Finding(entry=entry, rows=len(gold), problems=tuple(_question_problems(entry, gold, file)))
+
+
+def _question_problems(entry: Entry, gold: Table, file: Path) -> Iterator[str]:
+    if not any(cell not in {None, 0} for row in gold for cell in row):
+        yield "gold is empty, NULL or zero"
+    if Counter(run(file, entry.sql, backwards=True)) != Counter(gold):
+        yield "gold depends on the order of unordered rows (a tie?)"
+    if entry.difficulty not in DIFFICULTIES:
+        yield f"difficulty {entry.difficulty!r} is none of {', '.join(DIFFICULTIES)}"
+    if len(set(entry.wrong)) < 2:
+        yield "fewer than two wrong queries"
+    for number, sql in enumerate(entry.wrong, 1):
+        try:
+            rows = run(file, sql)
+        except sqlite3.Error as error:
+            yield f"wrong query {number} fails: {error}"
+            continue
+        if set(rows) == set(gold):
+            yield f"wrong query {number} gives gold's set of rows"
+        elif Counter(rows) == Counter(gold):
+            yield f"wrong query {number} gives gold's bag of rows"
+
+
+def template(sql: str) -> str:
+    """A query with its literals left out, so that two questions that differ in one only look the same."""
+    tree = sqlglot.parse_one(sql, dialect="sqlite")
+    return tree.transform(
+        lambda node: expressions.Placeholder() if isinstance(node, expressions.Literal) else node
+    ).sql()
+
+
+def _database_problems(name: str, questions: tuple[Entry, ...], tables: dict[str, int], file: Path) -> Iterator[str]:
+    if not 4 <= len(tables) <= 9:
+        yield f"{len(tables)} tables, not 4 to 9"
+    if not 1_000 <= sum(tables.values()) <= 20_000:
+        yield f"{sum(tables.values())} rows, not 1,000 to 20,000"
+    if file.stat().st_size > 2_500_000:
+        yield f"{file.stat().st_size} bytes, more than 2.5 MB"
+    yield from (f"foreign key broken: {row}" for row in run(file, "PRAGMA foreign_key_check")[:5])
+    if len(questions) < 24:
+        yield f"{len(questions)} questions, fewer than 24"
+    yield from (f"{entry.id}: the id does not start with {name}-" for entry in questions if entry.database != name)
+    for what, values in (("id", [e.id for e in questions]), ("text", [e.text.casefold() for e in questions])):
+        yield from (f"two questions have the {what} {value!r}" for value, n in Counter(values).items() if n > 1)
+    yield from _template_problems(questions)
+    tags = build.blueprint(name).conventions
+    used = Counter(tag for entry in questions for tag in entry.conventions)
+    yield from (f"convention {tag!r} is not described in CONVENTIONS" for tag in used if tag not in tags)
+    yield from (
+        f"convention {tag!r} is needed by {used[tag]} questions, not 3 or more" for tag in tags if used[tag] < 3
+    )
+
+
+def _template_problems(questions: tuple[Entry, ...]) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    for entry in questions:
+        if (first := seen.setdefault(template(entry.sql), entry.id)) != entry.id:
+            yield f"{entry.id} and {first} differ only in literals"
+
+
+def _table_sizes(file: Path) -> Iterator[tuple[str, int]]:
+    for (table,) in run(file, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"):
+        ((size,),) = run(file, f'SELECT count(*) FROM "{table}"')
+        yield str(table), int(str(size))
