@@ -1,0 +1,7 @@
+"""Solving: the prompt, the one call, and the SQL taken from its reply."""
+
+from sqlcrystal.solving.extract import extract_blocks, extract_sql
+from sqlcrystal.solving.prompt import build_prompt
+from sqlcrystal.solving.solver import ChainOfThought, SingleShot
+
+__all__ = ["ChainOfThought", "SingleShot", "build_prompt", "extract_blocks", "extract_sql"]

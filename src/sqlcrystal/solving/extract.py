@@ -1,0 +1,115 @@
+"""SQL out of a model's reply, whatever the reply looks like.
+
+The rules, in order:
+1. A reasoning model's <think>…</think> is dropped.
+2. Of the complete fenced blocks that hold a query, the last one counts: models correct themselves downward.
+3. Without one, a fence that was never closed (truncated output) counts up to the end of the reply.
+4. Without any fence, the query starts at the first SELECT or WITH … AS ( that is not prose, and ends at a semicolon
+   or at a blank line outside parentheses.
+5. A block with several statements gives its last query; trailing semicolons and comments after them go.
+A block fenced as SQL that holds no query (an UPDATE, say) is still taken, so that the guard refuses it on the record.
+"""
+
+import re
+
+FENCE = re.compile(r"```[ \t]*(?P<tag>[A-Za-z0-9_+-]*)[ \t]*\n?(?P<body>.*?)```", re.DOTALL)
+OPEN_FENCE = re.compile(r"```[ \t]*(?P<tag>[A-Za-z0-9_+-]*)[ \t]*\n?(?P<body>(?:(?!```).)*)\Z", re.DOTALL)
+SQL_TAGS = {"sql", "sqlite", "sqlite3", "postgres", "postgresql", "mysql", "mariadb", "duckdb"}
+THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+LEXEME = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|;|.", re.DOTALL)
+QUERY = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
+START = re.compile(
+    r"\bWITH\s+(?:RECURSIVE\s+)?[\"`\w]+\s*(?:\([^)]*\)\s*)?AS\s+(?:(?:NOT\s+)?MATERIALIZED\s+)?\("
+    r"|\bWITH\s+(?:RECURSIVE\s+)?[\"`\w]+\s*(?:\([^)]*\)\s*)?AS\("
+    r"|\bSELECT\s+(?=[\d'\"(*-])"
+    r"|\bSELECT\s+(?=\w+\()"
+    r"|\bSELECT\b(?=.*?\sFROM\s)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def extract_sql(reply: str) -> str | None:
+    """The one query a reply proposes, or None when it holds none."""
+    text = THINKING.sub("", reply)
+    blocks = _blocks(text)
+    for body in reversed(blocks):
+        if query := _last_query(body):
+            return query
+    if blocks:
+        return _clean(blocks[-1]) or None
+    return _unfenced(text)
+
+
+def extract_blocks(reply: str) -> tuple[str, ...]:
+    """Every fenced query of a reply, in order and without repeats; a reply without fences gives its one query."""
+    text = THINKING.sub("", reply)
+    blocks = _blocks(text)
+    found = [query for body in blocks for query in _queries(body)]
+    if not blocks and (query := _unfenced(text)):
+        found = [query]
+    return tuple(dict.fromkeys(found))
+
+
+def _blocks(text: str) -> list[str]:
+    """The bodies of the complete blocks that may be SQL, or else of the one block that was cut off."""
+    complete = [m["body"] for m in FENCE.finditer(text) if _may_be_sql(m["tag"], m["body"])]
+    if complete:
+        return complete
+    cut = OPEN_FENCE.search(FENCE.sub("", text))
+    return [cut["body"]] if cut and _may_be_sql(cut["tag"], cut["body"]) else []
+
+
+def _may_be_sql(tag: str, body: str) -> bool:
+    """Whether a block is tagged as SQL, or looks like it under another tag or none."""
+    if tag.upper() in {"SELECT", "WITH"}:  # "```SELECT 1```": the tag is the query's first word; see _unfenced
+        return False
+    return bool(body.strip()) and (tag.lower() in SQL_TAGS or bool(_queries(body)))
+
+
+def _statements(sql: str) -> list[str]:
+    """Split at semicolons outside quotes and comments."""
+    parts = [""]
+    for lexeme in LEXEME.findall(sql):
+        if lexeme == ";":
+            parts.append("")
+        else:
+            parts[-1] += lexeme
+    return parts
+
+
+def _queries(body: str) -> list[str]:
+    """The statements of a block that read data, without leading or trailing comments."""
+    cleaned = (_clean(part) for part in _statements(body))
+    return [statement for statement in cleaned if QUERY.match(statement)]
+
+
+def _last_query(body: str) -> str | None:
+    """The last statement of a block that reads data."""
+    queries = _queries(body)
+    return queries[-1] if queries else None
+
+
+def _clean(sql: str) -> str:
+    """Strip space, semicolons, and comments before the first and after the last word."""
+    comment = r"(?:--[^\n]*(?:\n|\Z)|/\*.*?\*/|\s|;)*"
+    return re.sub(rf"\A{comment}", "", sql, flags=re.DOTALL).strip().rstrip(";").strip()
+
+
+def _unfenced(text: str) -> str | None:
+    """The query of a reply without fences."""
+    starts = [m.start() for m in START.finditer(text)]
+    if not starts:
+        return None
+    at_line = [s for s in starts if not text[:s].rpartition("\n")[2].strip("`> \t")]
+    start = (at_line or starts)[0]
+    depth = 0
+    end = len(text)
+    quoted = text[:start].endswith("`")
+    for lexeme in LEXEME.finditer(text, start):
+        piece = lexeme.group()
+        depth += (piece == "(") - (piece == ")")
+        blank = piece == "\n" and depth <= 0 and re.match(r"[ \t]*\n", text[lexeme.end() :])
+        if piece == ";" or blank or (piece.startswith("`") and (quoted or text.startswith("```", lexeme.start()))):
+            end = lexeme.start()
+            break
+    return _clean(text[start:end]) or None

@@ -1,0 +1,113 @@
+"""The paper's solver prompt: the memory block is the only part that varies between arms."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlcrystal.types import Card, Execution, Failure, Message, Question
+
+DIALECTS = {
+    "sqlite": "SQLite",
+    "postgres": "PostgreSQL",
+    "postgresql": "PostgreSQL",
+    "mysql": "MySQL",
+    "mariadb": "MariaDB",
+    "duckdb": "DuckDB",
+}
+
+RULES = """\
+You are an expert data analyst who writes correct {dialect} SQL. \
+Given a database schema and a question, output ONE {dialect} SELECT query that answers it.
+Rules:
+- Use ONLY the tables and columns in the schema.
+- Quote identifiers with spaces/special chars.
+- Read-only: a single SELECT (or WITH ... SELECT); no INSERT/UPDATE/DELETE/DDL.
+- Return exactly the columns the question asks for.
+"""
+
+
+class Style(NamedTuple):
+    """The system prompt and closing line of one way to solve."""
+
+    system: str
+    closing: str
+
+
+SINGLE_SHOT = Style(
+    system=RULES + "- Output the SQL inside a ```sql ... ``` block only.",
+    closing="Write the {dialect} query now, inside a ```sql block.",
+)
+CHAIN_OF_THOUGHT = Style(
+    system=RULES
+    + "- Think step by step first: the tables, the joins, the filters, the columns to return.\n"
+    + "- Then output the final SQL inside ONE ```sql ... ``` block.",
+    closing="Think step by step, then write the {dialect} query inside a final ```sql block.",
+)
+
+MEMORY = "[Relevant experience -- verified facts and rules]"
+
+# Neutral, so that no writer receives extra instruction; where the paper abbreviates with "...", we complete it.
+HEADERS = {
+    "W0": "[Similar solved questions and their final SQL]",
+    "W1": "[Repair traces of similar solved questions]",
+    "W2": "[Repair diffs of similar solved questions]",
+    "W3": "[Repair diffs of similar solved questions]",
+    "W3+A": "[Repair diffs of similar solved questions and their final SQL]",
+    "W4": "[Repair diffs with applicability guards of similar solved questions]",
+    "W5": "[Repair capsules of similar solved questions]",
+    "W5-lesson": "[Repair lessons of similar solved questions]",
+}
+
+
+def dialect_name(dialect: str) -> str:
+    """How prompts spell a dialect."""
+    return DIALECTS.get(dialect.lower(), dialect)
+
+
+def render_schema(schema: str) -> str:
+    """The schema section; first after the system prompt, so that a prefix cache can reuse it."""
+    return f"[Database schema]\n{schema.strip()}"
+
+
+def render_question(question: Question) -> str:
+    """The question section, with the evidence hint on its own line."""
+    hint = f"\nHint: {question.evidence.strip()}" if question.evidence.strip() else ""
+    return f"[Question]\n{question.text.strip()}{hint}"
+
+
+def render_memory(cards: Sequence[Card]) -> str:
+    """The memory section: every writer's cards under its header, in the order they were retrieved; empty for none."""
+    by_writer: dict[str, list[str]] = {}
+    for card in cards:
+        by_writer.setdefault(card.writer, []).append(card.text.strip())
+    blocks = [
+        "\n".join([*([HEADERS[writer]] if writer in HEADERS else []), "\n\n".join(texts)])
+        for writer, texts in by_writer.items()
+    ]
+    return "\n".join([MEMORY, *blocks]) if blocks else ""
+
+
+def render_execution(execution: Execution, *, rows: int = 10, cell: int = 60) -> str:
+    """What a statement returned, in the few lines that a small context can afford: columns, then a|b per row."""
+    if isinstance(execution, Failure):
+        return f"ERROR ({execution.kind}): {_shorten(execution.message, 200)}"
+    if not execution.rows:
+        return "(no rows)"
+    shown = ["|".join(_shorten("NULL" if c is None else str(c), cell) for c in row) for row in execution.rows[:rows]]
+    more = len(execution.rows) - len(shown)
+    return "\n".join(["|".join(execution.columns), *shown, *([f"... {more} more rows"] if more else [])])
+
+
+def build_prompt(
+    *, schema: str, dialect: str, question: Question, cards: Sequence[Card] = (), style: Style = SINGLE_SHOT
+) -> tuple[Message, Message]:
+    """The system prompt and the user message of one solve."""
+    name = dialect_name(dialect)
+    sections = [render_schema(schema), render_memory(cards), render_question(question)]
+    user = "\n".join([*filter(None, sections), style.closing.format(dialect=name)])
+    return Message("system", style.system.format(dialect=name)), Message("user", user)
+
+
+def _shorten(text: str, limit: int) -> str:
+    """One line of at most `limit` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
