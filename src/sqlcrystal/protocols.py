@@ -18,11 +18,19 @@ from sqlcrystal.types import (
     Question,
     Rejected,
     Retrieved,
+    Round,
     Sampling,
 )
 
 Check: TypeAlias = Callable[[str], bool]
 """The one bit a source may see: is this SQL right? It never carries gold."""
+
+Watch: TypeAlias = Callable[[Round], None]
+"""Told of every round of a repair as it ends, so that failed repairs are on the record too."""
+
+
+def ignore(_: Round) -> None:
+    """Watch nothing."""
 
 
 class Database(Protocol):
@@ -81,7 +89,12 @@ class Solver(Protocol):
 class Source(Protocol):
     """Stage: acquisition."""
 
-    def acquire(self, attempt: Attempt, check: Check) -> Episode | None:
+    @property
+    def name(self) -> str:
+        """The arm's spelling: T1 … T4, success, union."""
+        ...
+
+    def acquire(self, attempt: Attempt, check: Check, *, watch: Watch = ignore) -> Episode | None:
         """Spend the budget on an attempt; an episode only if the check accepted a candidate."""
         ...
 

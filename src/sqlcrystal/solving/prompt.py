@@ -3,16 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sqlcrystal.solving.dialect import dialect_name
 from sqlcrystal.types import Card, Execution, Failure, Message, Question
-
-DIALECTS = {
-    "sqlite": "SQLite",
-    "postgres": "PostgreSQL",
-    "postgresql": "PostgreSQL",
-    "mysql": "MySQL",
-    "mariadb": "MariaDB",
-    "duckdb": "DuckDB",
-}
 
 RULES = """\
 You are an expert data analyst who writes correct {dialect} SQL. \
@@ -56,11 +48,6 @@ HEADERS = {
     "W5": "[Repair capsules of similar solved questions]",
     "W5-lesson": "[Repair lessons of similar solved questions]",
 }
-
-
-def dialect_name(dialect: str) -> str:
-    """How prompts spell a dialect."""
-    return DIALECTS.get(dialect.lower(), dialect)
 
 
 def render_schema(schema: str) -> str:

@@ -1,0 +1,82 @@
+"""Pre-answer exploration, the paper's baseline: probe before the first answer, with no word about correctness."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from sqlcrystal.acquisition.look import look
+from sqlcrystal.acquisition.probe import PROBE_TOKENS, render_probes
+from sqlcrystal.acquisition.repair import Repair, clip, greedy
+from sqlcrystal.protocols import Database, LanguageModel
+from sqlcrystal.solving.dialect import dialect_name
+from sqlcrystal.solving.extract import extract_sql
+from sqlcrystal.solving.prompt import SINGLE_SHOT, build_prompt, render_question, render_schema
+from sqlcrystal.solving.solver import GREEDY
+from sqlcrystal.types import Attempt, Call, Card, Message, Probe, Question, Round, Sampling
+
+SYSTEM = (
+    "You are about to write a {dialect} query. Explore first: interrogate the DB with small READ-ONLY probe queries."
+)
+CLOSING = (
+    "Propose 1-4 READ-ONLY {dialect} probe queries that would reveal what you need to know, such as the DISTINCT "
+    "values of a column you will filter on or a few rows of a table you will read. "
+    "Output EACH probe in its own ```sql block. Do not write the final answer yet."
+)
+
+
+class Exploring:
+    """A solver that looks before it answers; its attempt's prompt holds the probe reports.
+
+    The attempt records the answering call only: who counts tokens must count at the model.
+    """
+
+    def __init__(self, model: LanguageModel, database: Database, *, sampling: Sampling = GREEDY) -> None:
+        self.model = model
+        self.database = database
+        self.sampling = sampling
+
+    def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
+        """Explore, then answer in one shot."""
+        calls, _ = explore(self.model, self.database, question, cards, self.sampling)
+        sql = extract_sql(calls[-1].completion.text)
+        return Attempt(question=question, call=calls[-1], sql=sql, cards=tuple(card.id for card in cards))
+
+
+class Explore(Repair):
+    """The same exploration as a source: one round, blind to the first attempt, for questions it got wrong."""
+
+    name: ClassVar[str] = "explore"
+
+    def __init__(self, model: LanguageModel, database: Database, *, budget: int = 1) -> None:
+        super().__init__(model, database, budget=min(budget, 1))
+
+    def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:  # noqa: ARG002
+        """Explore and answer as if for the first time."""
+        calls, probes = explore(self.model, self.database, attempt.question, (), greedy(attempt))
+        sql = extract_sql(calls[-1].completion.text)
+        return Round(calls=calls, sql=sql, execution=clip(self.run(sql)), probes=probes)
+
+
+def explore(
+    model: LanguageModel, database: Database, question: Question, cards: Sequence[Card], sampling: Sampling
+) -> tuple[tuple[Call, Call], tuple[Probe, ...]]:
+    """Ask for probes, run them, then ask for the answer with their reports before the closing line."""
+    schema, name = database.schema(), dialect_name(database.dialect)
+    closing = CLOSING.format(dialect=name)
+    user = "\n".join([render_schema(schema), render_question(question), closing])
+    asked = _ask(
+        model,
+        (Message("system", SYSTEM.format(dialect=name)), Message("user", user)),
+        replace(sampling, max_tokens=min(PROBE_TOKENS, sampling.max_tokens)),
+    )
+    probes = look(database, asked.completion.text)
+    system, bare = build_prompt(schema=schema, dialect=database.dialect, question=question, cards=cards)
+    body = bare.content.removesuffix(SINGLE_SHOT.closing.format(dialect=name))
+    informed = Message("user", f"{body}{render_probes(probes)}\n{SINGLE_SHOT.closing.format(dialect=name)}")
+    return (asked, _ask(model, (system, informed), sampling)), probes
+
+
+def _ask(model: LanguageModel, messages: tuple[Message, ...], sampling: Sampling) -> Call:
+    completion = model.chat(messages, sampling=sampling)
+    return Call(purpose="explore", messages=messages, sampling=sampling, completion=completion)

@@ -1,0 +1,58 @@
+"""Looking at the database: probes from a reply, run under the guard with short caps, reported in few lines."""
+
+from collections.abc import Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlcrystal.protocols import Database
+from sqlcrystal.solving.dialect import grammar
+from sqlcrystal.solving.extract import extract_blocks
+from sqlcrystal.solving.prompt import render_execution
+from sqlcrystal.types import Probe, Rows
+
+MOST_PROBES = 4
+SECONDS = 5.0
+SHOWN_ROWS = 10
+SHOWN_CELL = 40
+
+
+def look(database: Database, reply: str) -> tuple[Probe, ...]:
+    """Run the probes a reply proposes: at most four, each for at most five seconds and eleven rows."""
+    return tuple(
+        Probe(sql, database.execute(cap(sql, database.dialect), timeout=SECONDS, max_rows=SHOWN_ROWS + 1))
+        for sql in extract_blocks(reply)[:MOST_PROBES]
+    )
+
+
+def report(probes: Sequence[Probe]) -> str:
+    """What the probes showed; one row beyond the cap only says that there are more."""
+    if not probes:
+        return "(no probe could be read from the reply)"
+    return "\n".join(f"{number}. {' '.join(p.sql.split())}\n{_shown(p)}" for number, p in enumerate(probes, 1))
+
+
+def cap(sql: str, dialect: str) -> str:
+    """The probe with a LIMIT that keeps the database from sending more than is shown."""
+    try:
+        query = sqlglot.parse_one(sql, dialect=grammar(dialect))
+    except SqlglotError:
+        return sql  # the engine's own message says more than ours would
+    if not isinstance(query, exp.Query):
+        return sql
+    limit = query.args.get("limit")
+    if limit is None:
+        return f"{sql}\nLIMIT {SHOWN_ROWS + 1}"
+    value = limit.expression if isinstance(limit, exp.Limit) else None
+    if isinstance(value, exp.Literal) and not value.is_string and int(value.this) > SHOWN_ROWS:
+        return query.limit(SHOWN_ROWS + 1).sql(dialect=grammar(dialect))
+    return sql
+
+
+def _shown(probe: Probe) -> str:
+    execution = probe.execution
+    text = render_execution(execution, rows=SHOWN_ROWS, cell=SHOWN_CELL)
+    if isinstance(execution, Rows) and len(execution.rows) > SHOWN_ROWS:
+        return text.rpartition("\n")[0] + "\n..."
+    return text

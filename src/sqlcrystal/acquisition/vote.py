@@ -1,0 +1,56 @@
+"""T4: self-vote; agreement among samples proposes the candidate, and no correctness signal enters the vote."""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from sqlcrystal.acquisition.repair import BUDGET, Repair, clip
+from sqlcrystal.acquisition.resample import TEMPERATURE
+from sqlcrystal.protocols import Database, LanguageModel
+from sqlcrystal.solving.extract import extract_sql
+from sqlcrystal.types import Attempt, Execution, Round, Rows
+
+SAMPLES = 5
+
+
+class SelfVote(Repair):
+    """Samples the solve prompt five times a round and elects the largest cluster of equal result sets."""
+
+    name: ClassVar[str] = "T4"
+
+    def __init__(
+        self, model: LanguageModel, database: Database, *, budget: int = BUDGET, samples: int = SAMPLES
+    ) -> None:
+        super().__init__(model, database, budget=budget)
+        self.samples = samples
+
+    def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
+        """Sample, execute, cluster, elect."""
+        first = len(past) * self.samples + 1
+        calls = tuple(
+            self.ask(
+                "sample",
+                attempt.call.messages,
+                replace(attempt.call.sampling, temperature=TEMPERATURE, index=first + n),
+            )
+            for n in range(self.samples)
+        )
+        ballots = [(sql, self.database.execute(sql)) for c in calls if (sql := extract_sql(c.completion.text))]
+        elected = elect(ballots)
+        if elected is None:
+            return Round(calls=calls, sql=None)
+        sql, execution = elected
+        return Round(calls=calls, sql=sql, execution=clip(execution))
+
+
+def elect(ballots: Sequence[tuple[str, Execution]]) -> tuple[str, Execution] | None:
+    """The first member of the largest cluster; of equally large ones, the cluster whose first member came earliest.
+
+    Two results are one cluster when they are the same set of rows. A failure never votes; if all fail, nobody wins.
+    """
+    clusters: dict[Hashable, list[tuple[str, Execution]]] = {}
+    for sql, execution in ballots:
+        if isinstance(execution, Rows):
+            clusters.setdefault(frozenset(execution.rows), []).append((sql, execution))
+    return max(clusters.values(), key=len)[0] if clusters else None
