@@ -1,0 +1,44 @@
+"""What a read-only query is made of, and the functions none needs: vocabulary.toml as sets ready for the guard."""
+
+import inspect
+import tomllib
+from importlib.resources import files
+
+from msgspec import Struct
+from sqlglot import exp
+
+_WORDS = tomllib.loads(files(__package__).joinpath("vocabulary.toml").read_text(encoding="utf-8"))
+_OPERATORS = (exp.Binary, exp.Unary, exp.Predicate, exp.Connector)
+_LOOKED_AT = frozenset({exp.Anonymous, exp.AnonymousAggFunc, exp.Select, exp.Table})
+_FILE_MARKS = ("/", "\\", "*", "?")
+_FILE_ENDINGS = tuple(_WORDS["file_endings"].split())
+
+
+class Denied(Struct, frozen=True):
+    """The functions refused in one dialect: by name, by prefix, and the exceptions to the prefixes."""
+
+    names: frozenset[str]
+    prefixes: tuple[str, ...]
+    allowed: frozenset[str]
+
+
+FUNCTIONS = {
+    dialect: Denied(
+        frozenset(words["names"].split()), tuple(words["prefixes"].split()), frozenset(words["allowed"].split())
+    )
+    for dialect, words in _WORDS["functions"].items()
+}
+
+
+def node_types() -> frozenset[type[exp.Expr]]:
+    """Every node type a query may hold without a closer look; Select, Table and unknown functions get one."""
+    kinds = {kind for kind in vars(exp).values() if inspect.isclass(kind) and issubclass(kind, exp.Expr)}
+    known = {kind for kind in kinds if issubclass(kind, (exp.Func, *_OPERATORS))}
+    structure = {getattr(exp, name) for name in _WORDS["structure"].split()}
+    forbidden = {getattr(exp, name) for name in _WORDS["forbidden_nodes"].split()}
+    return frozenset((structure | known) - forbidden - _LOOKED_AT)
+
+
+def looks_like_a_file(name: str) -> bool:
+    """DuckDB reads a quoted table name that is a path, a pattern or a URL as a file."""
+    return any(mark in name for mark in _FILE_MARKS) or name.lower().endswith(_FILE_ENDINGS)
