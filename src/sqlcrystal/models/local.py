@@ -1,0 +1,160 @@
+"""A GGUF model run in this process by llama.cpp, its prompt cache kept warm over parallel slots."""
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.errors import BadReply, ConfigError, DataError, ModelRejected, ModelUnavailable
+from sqlcrystal.models.catalogue import KNOWN_MODELS, file_sha256, known_model, weights_path
+from sqlcrystal.types import Completion, Message, Sampling
+
+SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
+"""How a token is drawn when the temperature is above zero; part of the digest."""
+
+
+class LocalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="local", tag_field="kind"):
+    """Which weights to run and how; only `name` or `path` (a .gguf of your own) changes what is answered."""
+
+    name: str = ""
+    path: str = ""
+    slots: int = 2
+    context: int = 8192
+    threads: int = 0
+    reuse_prefix: bool = True
+    cache_mib: int = 1024
+
+
+class LocalModel:
+    """Thread-safe for any number of callers; `slots` of them are served at once.
+
+    Weights are read on the first call, so a replay needs none. It does not guarantee the same text twice: greedy
+    decoding changes with what else is in the batch; record a run to make it repeatable. A call is bounded by
+    `max_tokens` and the context of its slot, not by the clock.
+    """
+
+    def __init__(self, settings: LocalSettings) -> None:
+        """Name the model; nothing is loaded yet."""
+        if settings.slots < 1:
+            raise ConfigError(f"slots: {settings.slots} is below 1")
+        self.settings = settings
+        self.name, self._path, self._sha256 = _identify(settings)
+        self.digest = weights_digest(self._sha256)
+        self.slots = settings.slots
+        self._lock = threading.Lock()
+        self._free = threading.BoundedSemaphore(settings.slots)
+        self._server: Any = None
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
+        """One reply; a prompt longer than a slot's context is a ModelRejected that names both lengths."""
+        server = self.load()
+        request = _request(messages, sampling, reuse_prefix=self.settings.reuse_prefix)
+        with self._free:
+            started = time.perf_counter()
+            reply = server.handle_chat_completions(request)
+            seconds = time.perf_counter() - started
+        return _completion(self.name, reply, seconds)
+
+    def load(self) -> Any:
+        """Read the weights if they are not in memory yet, refusing a file that is not what its name says."""
+        with self._lock:
+            if self._server is None:
+                self._check_weights()
+                self._server = _start_server(self._path, self.settings)
+            return self._server
+
+    def close(self) -> None:
+        """Free the weights; the next call reads them again."""
+        with self._lock:
+            self._server = None
+
+    def _check_weights(self) -> None:
+        if not self._path.is_file():
+            raise DataError(f"model {self.name}: no weights in the cache; run: sqlcrystal model pull {self.name}")
+        if file_sha256(self._path) != self._sha256:
+            raise DataError(
+                f"model {self.name}: {self._path} is not the file of that name (sha256 differs); "
+                f"run: sqlcrystal model pull {self.name}"
+            )
+
+
+def weights_digest(sha256: str) -> str:
+    """The digest of a local model: its weights (which hold quantisation and chat template) and how tokens are drawn."""
+    return hashlib.sha256(
+        msgspec.json.encode(
+            {"kind": "local", "weights": sha256, "template": "gguf", "sampler": SAMPLER}, order="sorted"
+        )
+    ).hexdigest()
+
+
+def _identify(settings: LocalSettings) -> tuple[str, Path, str]:
+    if settings.path:
+        path = Path(settings.path).expanduser()
+        if settings.name in KNOWN_MODELS:
+            return settings.name, path, known_model(settings.name).sha256
+        return settings.name or path.stem, path, file_sha256(path)
+    model = known_model(settings.name)
+    return model.name, weights_path(model.name), model.sha256
+
+
+def _start_server(path: Path, settings: LocalSettings) -> Any:
+    try:
+        import xllamacpp
+    except ImportError:
+        raise ConfigError(
+            "model: running weights in process needs the extra: pip install 'sqlcrystal[local]'"
+        ) from None
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.n_parallel = settings.slots
+    # llama.cpp divides n_ctx among the slots; `context` is what one prompt and its reply may use.
+    params.n_ctx = settings.context * settings.slots
+    params.cache_ram_mib = settings.cache_mib if settings.reuse_prefix else 0
+    params.verbosity = -1
+    threads = settings.threads or os.cpu_count() or 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    try:
+        return xllamacpp.Server(params)
+    except RuntimeError as error:
+        raise ModelUnavailable(f"model {path.stem}: llama.cpp cannot load {path}: {error}") from error
+
+
+def _request(messages: Sequence[Message], sampling: Sampling, *, reuse_prefix: bool) -> dict[str, Any]:
+    return {
+        "messages": [{"role": message.role, "content": message.content} for message in messages],
+        "temperature": sampling.temperature,
+        "max_tokens": sampling.max_tokens,
+        "seed": sampling.index,
+        "cache_prompt": reuse_prefix,
+        **SAMPLER,
+    }
+
+
+def _completion(name: str, reply: Mapping[str, Any], seconds: float) -> Completion:
+    error = reply.get("error")
+    if error:
+        if error.get("type") == "exceed_context_size_error":
+            raise ModelRejected(
+                f"model {name}: the prompt has {error['n_prompt_tokens']} tokens, "
+                f"a slot holds {error['n_ctx']}; raise `context` or shorten the prompt"
+            )
+        kind = ModelRejected if 400 <= int(error.get("code", 500)) < 500 else ModelUnavailable
+        raise kind(f"model {name}: {error.get('message', error)}")
+    choice = reply["choices"][0]
+    text = choice["message"].get("content") or ""
+    if not text.strip():
+        raise BadReply(f"model {name}: the reply is empty (finish reason {choice.get('finish_reason')})")
+    usage = reply["usage"]
+    return Completion(
+        text=text,
+        finish_reason=choice["finish_reason"],
+        prompt_tokens=usage["prompt_tokens"],
+        completion_tokens=usage["completion_tokens"],
+        seconds=seconds,
+    )

@@ -1,0 +1,51 @@
+"""From a name or a table of settings to a model: the one table of model kinds."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.models.catalogue import KNOWN_MODELS
+from sqlcrystal.models.local import LocalModel, LocalSettings
+from sqlcrystal.protocols import LanguageModel
+
+ModelSettings: TypeAlias = LocalSettings
+
+MODEL_KINDS: dict[str, tuple[type[Any], Callable[[Any], LanguageModel]]] = {
+    "local": (LocalSettings, LocalModel),
+}
+
+
+def open_model(spec: str | Mapping[str, Any] | ModelSettings) -> LanguageModel:
+    """The model a name, a URL or a table of settings stands for; weights are read on its first call."""
+    settings = model_settings(spec)
+    _, make = MODEL_KINDS[str(settings.__struct_config__.tag)]
+    return make(settings)
+
+
+def model_settings(spec: str | Mapping[str, Any] | ModelSettings) -> ModelSettings:
+    """Validated settings: a known name, a path ending in .gguf, `http://host/v1#model`, or a table with `kind`."""
+    if isinstance(spec, str):
+        spec = _from_text(spec)
+    if not isinstance(spec, Mapping):
+        return spec
+    kind = spec.get("kind", "local")
+    if kind not in MODEL_KINDS:
+        raise ConfigError.unknown("model.kind", kind, MODEL_KINDS)
+    try:
+        settings: ModelSettings = msgspec.convert({**spec, "kind": kind}, type=MODEL_KINDS[kind][0])
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"model: {error}") from None
+    return settings
+
+
+def _from_text(text: str) -> dict[str, Any]:
+    if text.startswith(("http://", "https://")):
+        base_url, _, name = text.partition("#")
+        return {"kind": "openai", "base_url": base_url, "name": name}
+    if text.endswith(".gguf"):
+        return {"kind": "local", "path": text}
+    if text not in KNOWN_MODELS:
+        raise ConfigError.unknown("model", text, [*KNOWN_MODELS, "FILE.gguf", "http://HOST/v1#NAME"])
+    return {"kind": "local", "name": text}

@@ -1,0 +1,266 @@
+"""Recordings: every completion a run used, addressed by what was asked, so that the run can be repeated exactly.
+
+The working file is SQLite, so a process killed at any moment loses at most the call in flight. The shipped file
+(`*.jsonl.xz`) holds the same entries sorted and compressed; it is read whole and never changed in place.
+"""
+
+import hashlib
+import lzma
+import os
+import sqlite3
+import threading
+import zlib
+from collections.abc import Container, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.errors import DataError
+from sqlcrystal.types import Completion, Message, Sampling
+
+SHIPPED_SUFFIX = ".jsonl.xz"
+FORMAT = 1
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One recorded completion with the whole request that led to it."""
+
+    key: str
+    model: str
+    digest: str
+    messages: tuple[Message, ...]
+    sampling: Sampling
+    completion: Completion
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    """What one model contributed to a recording."""
+
+    model: str
+    digest: str
+    completions: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+
+def request_key(digest: str, messages: Sequence[Message], sampling: Sampling) -> str:
+    """The address of a completion: sha256 over the model's digest, the messages and the sampling, index included."""
+    request = [
+        FORMAT,
+        digest,
+        [[message.role, message.content] for message in messages],
+        [float(sampling.temperature), sampling.max_tokens, sampling.index],
+    ]
+    return hashlib.sha256(msgspec.json.encode(request)).hexdigest()
+
+
+class Recording:
+    """Entries by key; many threads and several processes may use one working file.
+
+    `also` names other recordings that are looked into after this one; what is found there is copied, so the working
+    file ends up holding exactly what its run used. It does not guarantee the last entry against a power cut, only
+    against a crash of the process.
+    """
+
+    def __init__(self, path: Path | str, *, also: Sequence["Recording"] = ()) -> None:
+        """Open or create a working file, or read a shipped one."""
+        self.path = Path(path)
+        self.shipped = self.path.name.endswith(SHIPPED_SUFFIX)
+        self._also = tuple(also)
+        self._lock = threading.Lock()
+        self._entries: dict[str, Entry] = {}
+        self._connection: sqlite3.Connection | None = None
+        if self.shipped:
+            self._entries = {entry.key: entry for entry in _read_shipped(self.path)}
+        else:
+            self._connection = _open_working_file(self.path)
+
+    def get(self, key: str) -> Completion | None:
+        """The completion recorded under a key, here or in the recordings looked into also."""
+        entry = self.entry(key)
+        return entry.completion if entry else None
+
+    def entry(self, key: str) -> Entry | None:
+        """The whole entry under a key."""
+        found = self._own(key)
+        if found is not None:
+            return found
+        for other in self._also:
+            found = other.entry(key)
+            if found is not None:
+                if not self.shipped:
+                    self.add([found])
+                return found
+        return None
+
+    def add(self, entries: Iterable[Entry]) -> int:
+        """Record entries, a newer one replacing an older of the same key; how many were written."""
+        if self._connection is None:
+            raise DataError(
+                f"recording {self.path}: a shipped recording is never changed; merge it into a working file"
+            )
+        rows = [_as_row(entry) for entry in entries]
+        with self._lock, self._connection:
+            self._connection.executemany("INSERT OR REPLACE INTO completion VALUES (?, ?, ?, ?, ?, ?)", rows)
+        return len(rows)
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry of this file, sorted by model and prompt so that like prompts lie together."""
+        if self._connection is None:
+            found = list(self._entries.values())
+        else:
+            with self._lock:
+                rows = self._connection.execute("SELECT * FROM completion").fetchall()
+            found = [_from_row(row) for row in rows]
+        yield from sorted(found, key=_shipping_order)
+
+    def keys(self) -> frozenset[str]:
+        """The keys of every entry of this file."""
+        if self._connection is None:
+            return frozenset(self._entries)
+        with self._lock:
+            return frozenset(row[0] for row in self._connection.execute("SELECT key FROM completion"))
+
+    def __len__(self) -> int:
+        """How many completions this file holds."""
+        return len(self.keys())
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the one file and release it."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+    def __enter__(self) -> Self:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close at the end of the block."""
+        self.close()
+
+    def _own(self, key: str) -> Entry | None:
+        if self._connection is None:
+            return self._entries.get(key)
+        with self._lock:
+            row = self._connection.execute("SELECT * FROM completion WHERE key = ?", (key,)).fetchone()
+        return _from_row(row) if row else None
+
+
+def export(recording: Recording, path: Path, *, keep: Container[str] | None = None) -> int:
+    """Write the shipped form: the same entries give the same bytes; `keep` prunes to the keys a study used."""
+    encoder = msgspec.json.Encoder()
+    entries = [entry for entry in recording.entries() if keep is None or entry.key in keep]
+    temporary = path.with_name(path.name + ".tmp")
+    with lzma.open(temporary, "wb", format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, preset=6) as file:
+        for entry in entries:
+            file.write(encoder.encode(entry) + b"\n")
+    os.replace(temporary, path)
+    return len(entries)
+
+
+def merge(sources: Iterable[Recording], target: Recording) -> int:
+    """Add the entries of every source to a working file; on a shared key the later source wins."""
+    return sum(target.add(source.entries()) for source in sources)
+
+
+def prune(recording: Recording, keep: Container[str], path: Path) -> int:
+    """Write the entries under the kept keys to a new file, shipped or working by its suffix; how many."""
+    if path.exists():
+        raise DataError(f"recording {path}: exists already")
+    if path.name.endswith(SHIPPED_SUFFIX):
+        return export(recording, path, keep=keep)
+    with Recording(path) as target:
+        return target.add(entry for entry in recording.entries() if entry.key in keep)
+
+
+def stats(recording: Recording) -> list[Stats]:
+    """Counts by model, in the order of their names."""
+    groups: dict[tuple[str, str], list[Completion]] = {}
+    for entry in recording.entries():
+        groups.setdefault((entry.model, entry.digest), []).append(entry.completion)
+    return [
+        Stats(
+            model=model,
+            digest=digest,
+            completions=len(completions),
+            prompt_tokens=sum(completion.prompt_tokens for completion in completions),
+            completion_tokens=sum(completion.completion_tokens for completion in completions),
+            seconds=sum(completion.seconds for completion in completions),
+        )
+        for (model, digest), completions in sorted(groups.items())
+    ]
+
+
+def _shipping_order(entry: Entry) -> tuple[object, ...]:
+    messages = tuple((message.role, message.content) for message in entry.messages)
+    sampling = entry.sampling
+    return (entry.model, entry.digest, messages, sampling.index, sampling.temperature, sampling.max_tokens)
+
+
+def _read_shipped(path: Path) -> Iterator[Entry]:
+    decoder = msgspec.json.Decoder(Entry)
+    try:
+        content = lzma.decompress(path.read_bytes())
+    except (OSError, lzma.LZMAError) as error:
+        raise DataError(f"recording {path}: cannot be read: {error}") from None
+    try:
+        for line in content.splitlines():
+            yield decoder.decode(line)
+    except msgspec.MsgspecError as error:
+        raise DataError(f"recording {path}: not a recording: {error}") from None
+
+
+def _open_working_file(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, FORMAT):
+            raise DataError(f"recording {path}: format {version}; this version reads {FORMAT}")
+        with connection:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS completion ("
+                "key TEXT PRIMARY KEY, model TEXT NOT NULL, digest TEXT NOT NULL, "
+                "messages BLOB NOT NULL, sampling BLOB NOT NULL, completion BLOB NOT NULL) WITHOUT ROWID"
+            )
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise DataError(f"recording {path}: not a recording: {error}") from None
+    except DataError:
+        connection.close()
+        raise
+    return connection
+
+
+_Row = tuple[str, str, str, bytes, bytes, bytes]
+
+
+def _as_row(entry: Entry) -> _Row:
+    encode = msgspec.json.encode
+    return (
+        entry.key,
+        entry.model,
+        entry.digest,
+        zlib.compress(encode(entry.messages)),
+        encode(entry.sampling),
+        encode(entry.completion),
+    )
+
+
+def _from_row(row: _Row) -> Entry:
+    decode = msgspec.json.decode
+    return Entry(
+        key=row[0],
+        model=row[1],
+        digest=row[2],
+        messages=decode(zlib.decompress(row[3]), type=tuple[Message, ...]),
+        sampling=decode(row[4], type=Sampling),
+        completion=decode(row[5], type=Completion),
+    )
