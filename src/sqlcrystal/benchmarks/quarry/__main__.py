@@ -1,8 +1,10 @@
-"""The authors' bench: `python -m sqlcrystal.benchmarks.quarry check [name…]` and `show name [id]`."""
+"""The authors' bench: `python -m sqlcrystal.benchmarks.quarry check [name…]`, `show name [id…]` and `pin`."""
 
 import argparse
+import json
 import sys
 from collections import Counter
+from pathlib import Path
 
 from sqlcrystal.benchmarks.quarry import DIFFICULTIES, build, entries, names
 from sqlcrystal.benchmarks.quarry.check import Review, review, run
@@ -10,7 +12,7 @@ from sqlcrystal.errors import UserError
 
 
 def main() -> int:
-    """Run one of the two commands; 1 when a check finds a problem."""
+    """Run one command; 1 when a check finds a problem."""
     parser = argparse.ArgumentParser(prog="python -m sqlcrystal.benchmarks.quarry", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser("check", help="build databases and check every question")
@@ -18,10 +20,13 @@ def main() -> int:
     show = commands.add_parser("show", help="print questions with their queries and rows")
     show.add_argument("name")
     show.add_argument("ids", nargs="*", help="ids or numbers; all when none is given")
+    commands.add_parser("pin", help="record the digest of every database as it is built now")
     arguments = parser.parse_args()
     try:
         if arguments.command == "show":
             return _show(arguments.name, arguments.ids)
+        if arguments.command == "pin":
+            return _pin()
         return _check(arguments.names or names())
     except UserError as error:
         print(error, file=sys.stderr)
@@ -75,6 +80,12 @@ def _show(name: str, ids: list[str]) -> int:
             if len(rows) > 8:
                 print(f"      … {len(rows)} rows")
         print()
+    return 0
+
+
+def _pin() -> int:
+    pins = {name: build.digest(build.path(name)) for name in names()}
+    Path(__file__).with_name("digests.json").write_text(json.dumps(pins, indent=2) + "\n", encoding="utf-8")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import json
 import os
 import sqlite3
 import tempfile
@@ -50,7 +51,7 @@ def path(name: str, directory: Path | None = None) -> Path:
     """The file of one database, built if this version of its generator was not built yet."""
     if name not in names():
         raise ConfigError.unknown("database", name, names())
-    source = resources.files("sqlcrystal.benchmarks.quarry").joinpath(f"{name}.py").read_bytes()
+    source = resources.files(__package__).joinpath(f"{name}.py").read_bytes()
     version = hashlib.sha256(source + str(RECIPE).encode()).hexdigest()[:12]
     target = (directory or cache_directory()) / version / f"{name}.sqlite"
     if not target.exists():
@@ -107,6 +108,12 @@ def digest(file: Path) -> str:
     finally:
         connection.close()
     return total.hexdigest()
+
+
+def pinned() -> dict[str, str]:
+    """The digests that the databases had when the benchmark was last released."""
+    pins: dict[str, str] = json.loads(resources.files(__package__).joinpath("digests.json").read_text())
+    return pins
 
 
 def _line(values: Iterable[object]) -> bytes:

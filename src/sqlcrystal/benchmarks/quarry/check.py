@@ -8,6 +8,7 @@ from pathlib import Path
 import sqlglot
 from msgspec import Struct
 from sqlglot import expressions
+from sqlglot.expressions import Select
 
 from sqlcrystal.benchmarks.quarry import DIFFICULTIES, Entry, build, entries
 
@@ -39,7 +40,7 @@ class Review(Struct, frozen=True, kw_only=True):
 
 
 def run(file: Path, sql: str, *, backwards: bool = False) -> Table:
-    """The rows of a query; `backwards` lets SQLite visit unordered rows the other way round."""
+    """The rows of a query; `backwards` has SQLite give the rows of an unordered SELECT the other way round."""
     connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
     try:
         if backwards:
@@ -82,7 +83,9 @@ def _question_problems(entry: Entry, gold: Table, file: Path) -> Iterator[str]:
     if not any(cell not in {None, 0} for row in gold for cell in row):
         yield "gold is empty, NULL or zero"
     if Counter(run(file, entry.sql, backwards=True)) != Counter(gold):
-        yield "gold depends on the order of unordered rows (a tie?)"
+        yield "gold depends on the order of unordered rows"
+    if any(_cuts_a_tie(select, file) for select in sqlglot.parse_one(entry.sql, dialect="sqlite").find_all(Select)):
+        yield "gold's LIMIT cuts through a tie"
     if entry.difficulty not in DIFFICULTIES:
         yield f"difficulty {entry.difficulty!r} is none of {', '.join(DIFFICULTIES)}"
     if len(set(entry.wrong)) < 2:
@@ -97,6 +100,23 @@ def _question_problems(entry: Entry, gold: Table, file: Path) -> Iterator[str]:
             yield f"wrong query {number} gives gold's set of rows"
         elif Counter(rows) == Counter(gold):
             yield f"wrong query {number} gives gold's bag of rows"
+
+
+def _cuts_a_tie(select: Select, file: Path) -> bool:
+    """Whether the first row that LIMIT leaves out has the same sort key as the last one it keeps."""
+    order, limit, offset = (select.args.get(part) for part in ("order", "limit", "offset"))
+    if order is None or limit is None:
+        return False
+    named = {item.alias: item.this for item in select.selects if isinstance(item, expressions.Alias)}
+    keys = [key.this for key in order.expressions]
+    keys = [select.selects[int(key.name) - 1].unalias() if key.is_int else named.get(key.name, key) for key in keys]
+    last = int(limit.expression.name) + (int(offset.expression.name) if offset else 0)
+    wider = select.copy().select(*(key.copy() for key in keys), append=True).limit(last + 1).offset(0)
+    try:
+        rows = [row[-len(keys) :] for row in run(file, wider.sql(dialect="sqlite"))]
+    except sqlite3.OperationalError:  # a correlated subquery cannot be run alone
+        return False
+    return len(rows) > last and rows[last - 1] == rows[last]
 
 
 def template(sql: str) -> str:
@@ -114,6 +134,8 @@ def _database_problems(name: str, questions: tuple[Entry, ...], tables: dict[str
         yield f"{sum(tables.values())} rows, not 1,000 to 20,000"
     if file.stat().st_size > 2_500_000:
         yield f"{file.stat().st_size} bytes, more than 2.5 MB"
+    if (pin := build.pinned().get(name)) and pin != build.digest(file):
+        yield "the built content differs from its pinned digest (after a wanted change, run the command `pin`)"
     yield from (f"foreign key broken: {row}" for row in run(file, "PRAGMA foreign_key_check")[:5])
     if len(questions) < 24:
         yield f"{len(questions)} questions, fewer than 24"
