@@ -17,6 +17,9 @@ app = typer.Typer(
 
 def register() -> None:
     """Attach every command; each line is one command or group."""
+    from sqlcrystal.interfaces.cli import compare
+
+    compare.register(app)
 
 
 def main() -> None:

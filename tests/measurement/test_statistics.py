@@ -1,0 +1,218 @@
+"""Clustered inference: right in simulation, deterministic, fast, and honest about what it does not know."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.measurement.comparison import compare
+from sqlcrystal.measurement.outcomes import PairedOutcomes, paired, read_pairs
+from sqlcrystal.measurement.ratio import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate
+from sqlcrystal.measurement.statistics import (
+    METHODS,
+    difference,
+    difference_table,
+    equivalence,
+    mcnemar_p,
+    two_stage_totals,
+)
+
+Pair = tuple[str, str, str, int, int]
+
+
+def outcomes_like_the_paper(*, lift: float = 0.0434, seed: int = 0) -> list[Pair]:
+    rng = np.random.default_rng(seed)
+    rows: list[Pair] = []
+    for group, held_out in enumerate((44, 39, 27, 52, 39, 32, 49, 56, 47, 57, 19)):
+        right = rng.random(round(held_out / 0.3)) < 0.62
+        moved = rng.random(len(right)) < np.where(right, 0.07, 0.07 + lift / 0.38)
+        for held in ("42", "7", "13"):
+            for question in rng.choice(len(right), held_out, replace=False):
+                a = int(right[question])
+                rows.append((f"d{group}", f"q{question}", held, a, int(a ^ moved[question])))
+    return rows
+
+
+def plain_two_stage(rows: list[Pair], resamples: int) -> list[float]:
+    """The paper's bootstrap as loops, the reference for speed and for distribution."""
+    rng = random.Random(0)
+    questions: dict[str, dict[str, list[tuple[int, int]]]] = {}
+    for database, question, _, a, b in rows:
+        questions.setdefault(database, {}).setdefault(question, []).append((a, b))
+    deltas = []
+    for _ in range(resamples):
+        right_a = right_b = n = 0
+        for _ in questions:
+            database = rng.choice(list(questions))
+            keys = list(questions[database])
+            for _ in keys:
+                for a, b in questions[database][rng.choice(keys)]:
+                    right_a, right_b, n = right_a + a, right_b + b, n + 1
+        deltas.append(100 * (right_b - right_a) / n)
+    return deltas
+
+
+def test_the_fast_two_stage_bootstrap_draws_from_the_same_distribution_as_plain_loops() -> None:
+    rows = outcomes_like_the_paper()
+    totals = two_stage_totals(table=difference_table(paired(rows)), rng=np.random.default_rng(0))
+    fast, slow = 100 * totals[:, 0] / totals[:, 1], np.array(plain_two_stage(rows, 600))
+    assert np.mean(fast) == pytest.approx(np.mean(slow), abs=0.25)
+    assert np.std(fast) == pytest.approx(np.std(slow), rel=0.12)
+
+
+def test_ten_thousand_resamples_are_a_hundred_times_faster_than_plain_loops() -> None:
+    rows = outcomes_like_the_paper()
+    table = difference_table(paired(rows))
+    fast, slow = [], []
+    for _ in range(8):  # side by side: whatever slows the machine slows both
+        fast.append(_seconds(lambda: two_stage_totals(table=table, rng=np.random.default_rng(0))))
+        slow.append(100 * _seconds(lambda: plain_two_stage(rows, 100)))
+    assert min(fast) <= 0.25
+    assert max(plain / vectorised for plain, vectorised in zip(slow, fast, strict=True)) >= 100
+
+
+def _seconds(run: object) -> float:
+    started = time.process_time()
+    run()  # type: ignore[operator]
+    return time.process_time() - started
+
+
+@pytest.mark.parametrize("groups", [5, 11])
+def test_the_default_interval_covers_a_null_effect_at_its_nominal_rate(groups: int) -> None:
+    runs, hits = 400, 0
+    for run in range(runs):
+        rng = np.random.default_rng((3, run))
+        rows = [
+            (f"d{group}", f"q{question}", "42", int(rng.random() < 0.6), int(rng.random() < 0.6))
+            for group in range(groups)
+            for question in range(int(rng.integers(15, 60)))
+        ]
+        found = difference(outcomes=paired(rows), rng=rng)
+        hits += found.low <= 0 <= found.high
+    assert 0.92 <= hits / runs <= 0.98
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_seed_gives_the_same_interval(method: str) -> None:
+    outcomes = paired(outcomes_like_the_paper())
+    first, second = (
+        difference(outcomes=outcomes, rng=np.random.default_rng(5), method=method, resamples=500) for _ in range(2)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_swapping_the_arms_mirrors_the_estimate(method: str) -> None:
+    rows = outcomes_like_the_paper()
+    forward = compare(paired(rows), method=method)
+    backward = compare(paired([(d, q, s, b, a) for d, q, s, a, b in rows]), method=method)
+    assert backward.delta_pp == pytest.approx(-forward.delta_pp)
+    assert (backward.fixed, backward.broke) == (forward.broke, forward.fixed)
+    assert backward.ci_low_pp == pytest.approx(-forward.ci_high_pp, abs=0.3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 2), st.booleans(), st.booleans()),
+        min_size=1,
+        unique_by=lambda row: row[:3],
+    )
+)
+def test_the_ledger_adds_up_for_any_outcomes(rows: list[tuple[int, int, int, bool, bool]]) -> None:
+    outcomes = paired([(str(d), str(q), str(s), int(a), int(b)) for d, q, s, a, b in rows])
+    found = compare(outcomes, resamples=100)
+    assert found.delta_pp == pytest.approx(100 * (found.fixed - found.broke) / found.n)
+    assert found.delta_pp == pytest.approx(found.b - found.a)
+
+
+def test_one_database_gives_no_interval_rather_than_a_false_one() -> None:
+    found = compare(paired([("d", f"q{i}", "1", 0, i % 2) for i in range(10)]))
+    assert np.isnan(found.ci_low_pp)
+    assert np.isnan(found.p_value)
+
+
+def test_fewer_than_three_seeds_is_called_preliminary() -> None:
+    assert compare(paired([("d", "q", "1", 0, 1), ("e", "q", "1", 1, 1)])).status.startswith("preliminary")
+
+
+def test_an_unknown_method_names_the_choices() -> None:
+    with pytest.raises(ConfigError, match="jackknife, two-stage"):
+        compare(paired([("d", "q", "1", 0, 1)]), method="magic")
+
+
+def test_identical_arms_are_equivalent_and_a_large_lift_is_not() -> None:
+    same = paired([(d, q, s, a, a if i % 40 else 1 - a) for i, (d, q, s, a, _) in enumerate(outcomes_like_the_paper())])
+    lifted = paired(outcomes_like_the_paper(lift=0.2))
+    rng = np.random.default_rng(0)
+    assert equivalence(outcomes=same, margin_pp=2.5, rng=rng).equivalent
+    assert not equivalence(outcomes=lifted, margin_pp=2.5, rng=rng).equivalent
+
+
+def test_no_discordant_pairs_is_no_evidence() -> None:
+    assert mcnemar_p(fixed=0, broke=0) == 1.0
+
+
+def test_no_headroom_makes_the_ratio_undefined_and_keeps_the_lift() -> None:
+    found = crystallization_ratio(seeds=[SeedCounts(n=100, floor=50, memory=60, repaired=50, repair_floor=50)])
+    assert found.mean is None
+    assert found.lift_pp == 10
+
+
+def test_the_ratio_estimate_agrees_with_the_counts() -> None:
+    rng = np.random.default_rng(0)
+    rows = []
+    for seed in ("42", "7", "13"):
+        for index in range(200):
+            floor = bool(rng.random() < 0.5)
+            repaired = floor or bool(rng.random() < 0.3)
+            memory = (repaired and bool(rng.random() < 0.8)) or (floor and bool(rng.random() < 0.9))
+            rows.append(
+                HeldOut(
+                    database=f"d{index % 11}",
+                    question=f"q{index}",
+                    seed=seed,
+                    floor=floor,
+                    memory=memory,
+                    repair_floor=floor,
+                    repaired=repaired,
+                )
+            )
+    counts = [
+        SeedCounts(
+            n=200,
+            floor=sum(row.floor for row in rows if row.seed == seed),
+            memory=sum(row.memory for row in rows if row.seed == seed),
+            repaired=sum(row.repaired for row in rows if row.seed == seed),
+            repair_floor=sum(row.repair_floor for row in rows if row.seed == seed),
+        )
+        for seed in ("13", "42", "7")
+    ]
+    found = ratio_estimate(outcomes=rows, rng=rng)
+    assert found.value == pytest.approx(crystallization_ratio(seeds=counts).mean)
+    assert found.low < found.value < found.high
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("database,question,seed,a\nd,q,1,0\n", "missing column b"),
+        ("database,question,seed,a,b\nd,q,1,0,2\n", "line 2: b is '2'"),
+        ("database,question,seed,a,b\nd,q,1,0,1\nd,q,1,0,1\n", "appears twice"),
+        ("database,question,seed,a,b\n", "empty"),
+    ],
+)
+def test_a_broken_pairs_file_is_named_in_one_line(tmp_path: object, content: str, complaint: str) -> None:
+    path = tmp_path / "pairs.csv"  # type: ignore[operator]
+    path.write_text(content)
+    with pytest.raises(DataError, match=complaint):
+        read_pairs(path)
+
+
+def test_outcomes_count_fixes_and_breaks() -> None:
+    outcomes: PairedOutcomes = paired([("d", "1", "s", 0, 1), ("d", "2", "s", 1, 0), ("d", "3", "s", 0, 1)])
+    assert (outcomes.fixed, outcomes.broke) == (2, 1)
