@@ -1,0 +1,71 @@
+"""A benchmark: questions with gold, and where their databases are. Gold lives here and nowhere else."""
+
+from collections.abc import Collection
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.types import Question
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """A question with its gold SQL; `wrong` holds plausible queries known to be wrong, where a benchmark keeps them."""
+
+    question: Question
+    sql: str
+    wrong: tuple[str, ...] = ()
+
+
+class Benchmark(Struct, frozen=True, kw_only=True):
+    """Cases, and for each database a file path or SQLAlchemy URL; `missing` names the databases that have neither."""
+
+    name: str
+    cases: tuple[Case, ...]
+    locations: dict[str, str]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def databases(self) -> tuple[str, ...]:
+        """Every database that has a question, in the order they first appear."""
+        return tuple(dict.fromkeys(case.question.database for case in self.cases))
+
+    def only(self, databases: Collection[str]) -> "Benchmark":
+        """The part of the benchmark that asks these databases."""
+        for name in databases:
+            if name not in self.databases:
+                raise ConfigError.unknown("database", name, self.databases)
+        return replace(
+            self,
+            cases=tuple(case for case in self.cases if case.question.database in databases),
+            missing=tuple(name for name in self.missing if name in databases),
+        )
+
+    def available(self, *, skip_missing: bool) -> "Benchmark":
+        """The part whose databases are here; raises when some are not, unless they may be skipped."""
+        if not self.missing:
+            return self
+        if not skip_missing:
+            listed = ", ".join(self.missing)
+            count = len(self.missing)
+            raise DataError(
+                f"--data: {count} of {len(self.databases)} databases of {self.name} are missing: {listed};"
+                " pass --skip-missing to leave their questions out"
+            )
+        here = [name for name in self.databases if name not in self.missing]
+        if not here:
+            raise DataError(f"--data: none of the databases of {self.name} is there: {', '.join(self.missing)}")
+        return self.only(here)
+
+
+def make_benchmark(name: str, cases: list[Case], found: dict[str, str]) -> Benchmark:
+    """A benchmark over the databases found, naming those that were not."""
+    if not cases:
+        raise DataError(f"{name}: the file holds no questions")
+    needed = dict.fromkeys(case.question.database for case in cases)
+    return Benchmark(
+        name=name,
+        cases=tuple(cases),
+        locations={database: found[database] for database in needed if database in found},
+        missing=tuple(database for database in needed if database not in found),
+    )

@@ -1,0 +1,37 @@
+"""Name → loader: every benchmark there is, and how to get one."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sqlcrystal.benchmarks import bird, own, spider
+from sqlcrystal.benchmarks.cases import Benchmark
+from sqlcrystal.errors import ConfigError
+
+Loader = Callable[[Path | None, Sequence[str]], Benchmark]
+
+
+def _load_quarry(_data: Path | None, _databases: Sequence[str]) -> Benchmark:
+    """The bundled benchmark, imported only when asked for: it builds its databases on first use."""
+    benchmark: Benchmark = importlib.import_module("sqlcrystal.benchmarks.quarry").load()
+    return benchmark
+
+
+BENCHMARKS: dict[str, tuple[Loader, str]] = {
+    "quarry": (_load_quarry, "bundled: databases whose conventions the schema does not show; needs no --data"),
+    "bird": (bird.load_dev, "BIRD dev: dev.json, dev_databases/"),
+    "minidev": (bird.load_minidev, "BIRD mini-dev for SQLite: mini_dev_sqlite.json, dev_databases/"),
+    "minidev-postgresql": (bird.load_minidev_postgresql, "BIRD mini-dev for PostgreSQL; needs --databases URL"),
+    "spider": (spider.load_dev, "Spider dev: dev.json, database/"),
+    "spider-train": (spider.load_train, "Spider train: train_spider.json, train_others.json, database/"),
+    "spider-test": (spider.load_test, "Spider test: test.json, test_database/"),
+    "own": (own.load, "your JSON Lines file of question, sql, database"),
+}
+
+
+def load_benchmark(name: str, data: Path | None = None, databases: Sequence[str] = ()) -> Benchmark:
+    """Load a benchmark by name; an unknown name is a ConfigError with the choices."""
+    if name not in BENCHMARKS:
+        raise ConfigError.unknown("benchmark", name, BENCHMARKS)
+    loader, _ = BENCHMARKS[name]
+    return loader(data, databases)

@@ -1,0 +1,93 @@
+"""Where databases are: folders of SQLite files, mapping files, or SQLAlchemy URLs with ${ENV} secrets."""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from sqlcrystal.benchmarks.files import parse_json, read_text
+from sqlcrystal.errors import ConfigError, DataError
+
+_SUFFIXES = (".sqlite", ".db", ".sqlite3", ".duckdb")
+_SECRET = re.compile(r"\$\{(\w+)\}")
+
+
+def locate(names: Iterable[str], *, folders: Sequence[Path] = (), given: Sequence[str] = ()) -> dict[str, str]:
+    """Find each database: what the user gave with --databases first, then the benchmark's own folders.
+
+    Each of `given` is a folder, a TOML or JSON file of name to URL, `NAME=URL`, or one URL for every database.
+    """
+    mapping: dict[str, str] = {}
+    fallback: str | None = None
+    searched: list[Path] = []
+    for value in given:
+        name, equals, url = value.partition("=")
+        if Path(value).is_dir():
+            searched.append(Path(value))
+        elif Path(value).suffix in (".toml", ".json") and "://" not in value:
+            mapping |= read_mapping(Path(value))
+        elif "://" in value and "://" not in name and equals:
+            mapping[name] = url
+        elif "://" in value:
+            fallback = value
+        elif equals:
+            mapping[name] = url
+        else:
+            raise ConfigError(f"--databases: {value!r} is no folder, TOML or JSON file, URL or NAME=URL")
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        chosen = mapping.get(name) or _in_folders(name, searched) or fallback or _in_folders(name, folders)
+        if chosen:
+            found[name] = with_secrets(chosen)
+    return found
+
+
+def read_mapping(path: Path) -> dict[str, str]:
+    """Database name to path or URL, from a TOML or JSON file; a TOML file may keep them under [databases]."""
+    text = read_text(path)
+    if path.suffix == ".toml":
+        try:
+            document: object = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise DataError(f"{path}: not TOML ({error})") from None
+    else:
+        document = parse_json(text, path)
+    if isinstance(document, dict) and isinstance(document.get("databases"), dict):
+        document = document["databases"]
+    try:
+        mapping = msgspec.convert(document, dict[str, str])
+    except msgspec.ValidationError:
+        raise DataError(f"{path}: must map database names to a path or a SQLAlchemy URL") from None
+    return {name: _beside(path, location) for name, location in mapping.items()}
+
+
+def with_secrets(location: str) -> str:
+    """The location with every ${NAME} filled in from the environment."""
+
+    def fill(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in os.environ:
+            raise ConfigError(f"--databases: the environment variable {name} is not set")
+        return os.environ[name]
+
+    return _SECRET.sub(fill, location)
+
+
+def _beside(mapping: Path, location: str) -> str:
+    """A relative path in a mapping file is meant from that file's folder."""
+    if "://" in location or "${" in location:
+        return location
+    return str(mapping.parent / location)
+
+
+def _in_folders(name: str, folders: Sequence[Path]) -> str | None:
+    for folder in folders:
+        for stem in (folder / name / name, folder / name):
+            for suffix in _SUFFIXES:
+                path = stem.with_name(stem.name + suffix)
+                if path.is_file():
+                    return str(path)
+    return None

@@ -1,0 +1,220 @@
+"""Judges many predictions at once: each SQL runs once per database, in parallel, behind the guard."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from sqlcrystal.databases import open_database
+from sqlcrystal.errors import DatabaseError, DataError
+from sqlcrystal.protocols import Database
+from sqlcrystal.scoring.cache import GoldCache
+from sqlcrystal.scoring.verdicts import Verdict, compare, rule_named
+from sqlcrystal.scoring.workers import run_chunks
+from sqlcrystal.types import Execution, Failure, FailureKind, Rows
+
+TIMEOUT = 30.0
+MAX_ROWS = 1_000_000
+_CHUNK = 16
+_BROKEN_FILE = re.compile("malformed|not a database")
+
+
+class Pair(NamedTuple):
+    """A prediction to judge against gold, both as the rule executes them."""
+
+    database: str
+    gold: str
+    predicted: str
+
+
+OnProgress: TypeAlias = Callable[[int, int], None]
+_Chunk: TypeAlias = tuple[str, Sequence[tuple[int, str, str]]]
+_Result: TypeAlias = list[tuple[int, Verdict]]
+
+
+def judge(
+    pairs: Sequence[Pair],
+    locations: Mapping[str, str],
+    *,
+    rule: str,
+    jobs: int | None = None,
+    timeout: float = TIMEOUT,
+    max_rows: int = MAX_ROWS,
+    cache: GoldCache | None = None,
+    on_progress: OnProgress | None = None,
+) -> list[Verdict]:
+    """One verdict per pair, in order; `cache` keeps gold results for the next run."""
+    rule_named(rule)
+    places = {pair: index for index, pair in enumerate(dict.fromkeys(pairs))}
+    chunks = _chunks(places)
+    check_files({database: locations[database] for database, _ in chunks})
+    digests = _digests(chunks, locations, cache)
+    verdicts: dict[int, Verdict] = {}
+
+    def collect(result: _Result) -> None:
+        verdicts.update(result)
+        if on_progress:
+            on_progress(len(verdicts), len(places))
+
+    def start() -> None:
+        if on_progress:
+            on_progress(0, len(places))
+
+    @contextmanager
+    def open_worker() -> Iterator[Callable[[_Chunk], _Result]]:
+        judge_ = _Judge(locations, digests, cache, rule=rule, timeout=timeout, max_rows=max_rows)
+        try:
+            yield judge_
+        finally:
+            judge_.close()
+
+    run_chunks(open_worker, chunks, jobs=jobs or available_cores(), on_start=start, on_result=collect)
+    return [verdicts[places[pair]] for pair in pairs]
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_files(locations: Mapping[str, str]) -> None:
+    """Find a missing, empty or foreign file before anything runs."""
+    for database, location in locations.items():
+        path = database_file(location)
+        if path is None or path.suffix == ".duckdb":
+            continue
+        try:
+            with path.open("rb") as stream:
+                start = stream.read(16)
+        except OSError as error:
+            raise DataError(f"database {database}: {path} cannot be read ({error.strerror})") from None
+        if start != b"SQLite format 3\0":
+            what = "is empty" if not start else "is not a SQLite database"
+            raise DataError(f"database {database}: {path} {what}")
+
+
+def database_file(location: str) -> Path | None:
+    """The file behind a location, if it is one."""
+    scheme, separator, rest = location.partition("://")
+    if not separator:
+        return Path(location)
+    file = rest.removeprefix("/").partition("?")[0]
+    return Path(file) if scheme.partition("+")[0] in ("sqlite", "duckdb") and file else None
+
+
+class Databases:
+    """Databases opened on first use, closed together; a corrupt file is the user's to mend, not a wrong answer."""
+
+    def __init__(self, locations: Mapping[str, str]) -> None:
+        self._locations = locations
+        self._open: dict[str, Database] = {}
+
+    def execute(self, database: str, sql: str, *, timeout: float, max_rows: int) -> Execution:
+        """Run one statement; an empty one is an error of its own."""
+        if not sql.strip():
+            return Failure(FailureKind.SYNTAX, "there is no SQL")
+        if database not in self._open:
+            self._open[database] = open_database(self._locations[database], name=database)
+        try:
+            return self._open[database].execute(sql, timeout=timeout, max_rows=max_rows)
+        except DatabaseError as error:
+            if _BROKEN_FILE.search(str(error)) and (path := database_file(self._locations[database])):
+                raise DataError(f"database {database}: {path} is damaged ({error})") from None
+            raise
+
+    def close(self) -> None:
+        """Close every database."""
+        for database in self._open.values():
+            database.close()
+
+
+class _Judge:
+    """One worker's hands: its databases, and the executions of the chunk it works on."""
+
+    def __init__(
+        self,
+        locations: Mapping[str, str],
+        digests: Mapping[str, str],
+        cache: GoldCache | None,
+        *,
+        rule: str,
+        timeout: float,
+        max_rows: int,
+    ) -> None:
+        self._databases = Databases(locations)
+        self._digests = digests
+        self._cache = cache
+        self._rule = rule
+        self._timeout = timeout
+        self._max_rows = max_rows
+
+    def __call__(self, chunk: _Chunk) -> _Result:
+        """Judge a chunk; it holds every pair that shares any SQL with it, so nothing runs twice."""
+        database, pairs = chunk
+        done: dict[str, Execution] = {}
+        for _, gold, _ in pairs:
+            if gold not in done:
+                done[gold] = self._execute_gold(database, gold)
+        verdicts = []
+        for index, gold, predicted in pairs:
+            if predicted not in done:
+                done[predicted] = self._execute(database, predicted)
+            verdicts.append((index, compare(done[gold], done[predicted], self._rule, gold_sql=gold)))
+        return verdicts
+
+    def _execute(self, database: str, sql: str) -> Execution:
+        return self._databases.execute(database, sql, timeout=self._timeout, max_rows=self._max_rows)
+
+    def _execute_gold(self, database: str, sql: str) -> Execution:
+        digest = self._digests.get(database)
+        if self._cache is None or digest is None:
+            return self._execute(database, sql)
+        kept = self._cache.get(digest, sql)
+        if kept is not None and len(kept.rows) <= self._max_rows:
+            return kept
+        execution = self._execute(database, sql)
+        if isinstance(execution, Rows):
+            self._cache.put(digest, sql, execution)
+        return execution
+
+    def close(self) -> None:
+        """Keep what was learned and let go of the databases."""
+        if self._cache is not None:
+            self._cache.flush()
+        self._databases.close()
+
+
+def _digests(chunks: Sequence[_Chunk], locations: Mapping[str, str], cache: GoldCache | None) -> dict[str, str]:
+    """The content digest of every database that is a file."""
+    if cache is None:
+        return {}
+    files = {database: database_file(locations[database]) for database, _ in chunks}
+    return {database: cache.digest_of(path) for database, path in files.items() if path is not None}
+
+
+def _chunks(places: Mapping[Pair, int]) -> list[_Chunk]:
+    """Pairs in chunks of one database, such that no SQL is in two chunks; the largest chunks come first."""
+    leader: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def find(node: tuple[str, str]) -> tuple[str, str]:
+        while (above := leader.setdefault(node, node)) != node:
+            leader[node] = leader[above]
+            node = leader[node]
+        return node
+
+    for pair in places:
+        leader[find((pair.database, pair.predicted))] = find((pair.database, pair.gold))
+    components: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
+    for pair, index in places.items():
+        components.setdefault(find((pair.database, pair.gold)), []).append((index, pair.gold, pair.predicted))
+    chunks: list[_Chunk] = []
+    open_chunk: dict[str, list[tuple[int, str, str]]] = {}
+    for (database, _), members in components.items():
+        current = open_chunk.get(database)
+        if current is None or len(current) + len(members) > _CHUNK:
+            current = open_chunk[database] = []
+            chunks.append((database, current))
+        current += members
+    return sorted(chunks, key=lambda chunk: -len(chunk[1]))

@@ -1,0 +1,42 @@
+"""A shallow look at SQL text: enough to find keywords outside strings, quoted names and comments.
+
+Not a parser: the rules that need it mirror evaluators which look at tokens only, and the text may not be SQL at all.
+"""
+
+import re
+
+_SKIPPED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)"""
+_DISTINCT = re.compile(rf"({_SKIPPED})|\bdistinct\b", re.IGNORECASE | re.DOTALL)
+_ORDER_OR_PARENTHESIS = re.compile(rf"(?:{_SKIPPED})|(\()|(\))|(\border\s+by\b)", re.IGNORECASE | re.DOTALL)
+_VOLATILE = re.compile(
+    r"\b(?:now|today|current_date|current_time|current_timestamp|curdate|localtime|random|randomblob|gen_random_uuid)\b"
+    r"|\b(?:date|time|datetime|julianday|unixepoch)\s*\(\s*\)",
+    re.IGNORECASE,
+)
+
+
+def without_distinct(sql: str) -> str:
+    """The text with every DISTINCT keyword cut out."""
+    if "distinct" not in sql.lower():
+        return sql
+    return _DISTINCT.sub(lambda match: match.group(1) or "", sql)
+
+
+def orders_its_result(sql: str) -> bool:
+    """Whether ORDER BY stands outside every parenthesis, so that it orders the final rows."""
+    if "order" not in sql.lower():
+        return False
+    depth = 0
+    for match in _ORDER_OR_PARENTHESIS.finditer(sql):
+        if match.group(1):
+            depth += 1
+        elif match.group(2):
+            depth -= 1
+        elif match.group(3) and depth <= 0:
+            return True
+    return False
+
+
+def may_change_between_runs(sql: str) -> bool:
+    """Whether the text mentions the clock or chance, so that its rows must not outlive the run."""
+    return _VOLATILE.search(sql) is not None
