@@ -1,9 +1,12 @@
 """Fixtures every test may use: where the real data lies, and no network but loopback."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from sqlcrystal.protocols import Database
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,3 +30,14 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the real benchmark data is not beside this checkout")
     return folder
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Database]:
+    """The three-row shop, opened read-only."""
+    from shop import build
+    from sqlcrystal.databases import open_database
+
+    database = open_database(str(build(tmp_path / "shop.sqlite")), name="shop")
+    yield database
+    database.close()

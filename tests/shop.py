@@ -1,10 +1,10 @@
 """The three-row shop: the smallest database on which a question can be answered wrong and then repaired."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from sqlcrystal.types import Completion, Message, Question, Sampling
+from sqlcrystal.types import Message, Question, Sampling
 
 SCHEMA = """\
 CREATE TABLE item (
@@ -37,17 +37,16 @@ def fenced(*queries: str) -> str:
     return "\n".join(f"```sql\n{query}\n```" for query in queries)
 
 
-class Answers:
-    """A model that answers by a function of the prompt, and remembers what it was asked."""
+def repairing(messages: Sequence[Message], _: Sampling) -> str:
+    """A model that errs at first, probes when told so, and is right once it has seen what the probes revealed."""
+    system = messages[0].content
+    if "debugging" in system or "Explore first" in system:
+        return fenced(PROBE, "SELECT price FROM item WHERE name = 'Tea'")
+    if system.startswith("You write a compact"):
+        return '{"trigger": "kind is filtered", "applicability": "", "negative_guard": "", "lesson": "kind holds HW"}'
+    return fenced(RIGHT if "HW" in messages[1].content or "correcting" in system else WRONG)
 
-    name = "answers"
-    digest = "answers"
 
-    def __init__(self, reply: Callable[[Sequence[Message], Sampling], str]) -> None:
-        self.reply = reply
-        self.asked: list[tuple[tuple[Message, ...], Sampling]] = []
-
-    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """Whatever the function says."""
-        self.asked.append((tuple(messages), sampling))
-        return Completion(text=self.reply(messages, sampling), prompt_tokens=10, completion_tokens=5)
+def right(sql: str) -> bool:
+    """The oracle's bit for the shop's one question."""
+    return sql == RIGHT

@@ -6,6 +6,7 @@ SqlcrystalError
 │   └── DataError          a file that is missing, broken or does not fit the benchmark
 ├── InfrastructureError    the world failed, nobody's answer was wrong
 │   ├── DatabaseError      a database cannot be opened or reached
+│   ├── CheckError         an external check gave no verdict: it cannot run, is late, or speaks out of turn
 │   └── ModelError         a model call failed for good
 │       ├── ModelRejected      the endpoint refused the request (4xx): retrying cannot help
 │       ├── ModelUnavailable   retries are used up (429, 5xx, resets)
@@ -47,6 +48,10 @@ class InfrastructureError(SqlcrystalError):
 
 class DatabaseError(InfrastructureError):
     """A database cannot be opened or reached."""
+
+
+class CheckError(InfrastructureError):
+    """An external check gave no verdict; nothing was admitted or rejected."""
 
 
 class ModelError(InfrastructureError):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from shop import QUESTION, RIGHT, SCHEMA, Answers, fenced
+from shop import QUESTION, RIGHT, SCHEMA, fenced
+from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.solving import ChainOfThought, SingleShot, build_prompt
 from sqlcrystal.solving.prompt import render_execution
 from sqlcrystal.types import Admission, Card, CardId, Failure, FailureKind, Rows
@@ -106,24 +107,24 @@ def test_the_prompt_speaks_the_databases_dialect(dialect: str, name: str) -> Non
 
 
 def test_the_solver_asks_once_greedily_and_takes_the_sql() -> None:
-    model = Answers(lambda messages, sampling: fenced(RIGHT))
+    model = ScriptedModel(lambda messages, sampling: fenced(RIGHT))
     attempt = SingleShot(model, Blueprint()).solve(QUESTION, [card(1)])
     assert attempt.sql == RIGHT
     assert attempt.cards == ("c1",)
     assert attempt.call.purpose == "solve"
-    [(messages, sampling)] = model.asked
-    assert attempt.call.messages == messages
+    assert model.prompts == [attempt.call.messages]
+    [sampling] = model.samplings
     assert (sampling.temperature, sampling.max_tokens, sampling.index) == (0.0, 2048, 0)
 
 
 def test_a_reply_without_sql_is_a_recorded_failure() -> None:
-    attempt = SingleShot(Answers(lambda messages, sampling: "I do not know."), Blueprint()).solve(QUESTION)
+    attempt = SingleShot(ScriptedModel(lambda messages, sampling: "I do not know."), Blueprint()).solve(QUESTION)
     assert attempt.sql is None
     assert attempt.call.completion.text == "I do not know."
 
 
 def test_chain_of_thought_differs_in_the_instruction_only() -> None:
-    model = Answers(lambda messages, sampling: f"The kind is HW.\n{fenced(RIGHT)}")
+    model = ScriptedModel(lambda messages, sampling: f"The kind is HW.\n{fenced(RIGHT)}")
     attempt = ChainOfThought(model, Blueprint("postgres")).solve(QUESTION)
     system, user = attempt.call.messages
     assert attempt.sql == RIGHT

@@ -1,0 +1,8 @@
+"""Admission: which signal lets an episode become a card."""
+
+from sqlcrystal.admission.assertion import Assertion, Value
+from sqlcrystal.admission.benchmark import Judge, Noisy, Oracle, Ungated
+from sqlcrystal.admission.confirmation import UserConfirmation
+from sqlcrystal.admission.external import ExternalCheck
+
+__all__ = ["Assertion", "ExternalCheck", "Judge", "Noisy", "Oracle", "Ungated", "UserConfirmation", "Value"]

@@ -1,0 +1,21 @@
+"""The one place that makes an Admitted: no other module holds the seal."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from sqlcrystal.types import ADMISSION_SEAL, Admission, Admitted, Episode
+
+Clock: TypeAlias = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The present moment."""
+    return datetime.now(UTC)
+
+
+def admit(episode: Episode, *, signal: str, by: str, clock: Clock, detail: str = "") -> Admitted:
+    """Let an episode through, on the record: which signal, by whom, when."""
+    at = clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    admission = Admission(signal=signal, by=by, at=at, detail=detail)
+    return Admitted(episode=episode, admission=admission, seal=ADMISSION_SEAL)

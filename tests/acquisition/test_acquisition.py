@@ -1,0 +1,245 @@
+"""Acquisition tells its story: what each source may see, spends and leaves in the trace."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shop import PROBE, QUESTION, RIGHT, SCHEMA, WRONG, fenced, repairing, right
+from sqlcrystal.acquisition import Explore, Exploring, FirstTry, OneBit, Probing, Resample, SelfVote, Union
+from sqlcrystal.acquisition.look import cap, look
+from sqlcrystal.acquisition.repair import clip
+from sqlcrystal.acquisition.vote import elect
+from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.protocols import Database
+from sqlcrystal.solving import SingleShot
+from sqlcrystal.types import Attempt, Failure, FailureKind, Message, Probe, Round, Rows, Sampling
+
+
+def attempt_with(database: Database, sql: str | None) -> Attempt:
+    reply = fenced(sql) if sql else "I do not know."
+    return SingleShot(ScriptedModel([reply]), database).solve(QUESTION)
+
+
+def samples(by_index: dict[int, str]) -> Callable[[Sequence[Message], Sampling], str]:
+    return lambda _, sampling: fenced(by_index.get(sampling.index, WRONG))
+
+
+# ── T1 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_t1_asks_the_solve_prompt_again_and_gets_no_feedback(shop: Database) -> None:
+    model = ScriptedModel(samples({3: RIGHT}))
+    attempt = attempt_with(shop, WRONG)
+    episode = Resample(model, shop).acquire(attempt, right)
+    assert episode is not None
+    assert (episode.source, episode.sql) == ("T1", RIGHT)
+    assert [r.accepted for r in episode.rounds] == [False, False, True]
+    assert set(model.prompts) == {attempt.call.messages}
+    assert [(s.temperature, s.index, s.max_tokens) for s in model.samplings] == [(0.8, n, 2048) for n in (1, 2, 3)]
+
+
+# ── T2 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_t2_learns_only_that_the_previous_sql_was_wrong(shop: Database) -> None:
+    second = "SELECT COUNT(*) FROM item"
+    model = ScriptedModel([fenced(second), fenced(RIGHT)])
+    episode = OneBit(model, shop).acquire(attempt_with(shop, WRONG), right)
+    assert episode is not None
+    assert episode.sql == RIGHT
+    systems = {prompt[0].content for prompt in model.prompts}
+    assert systems == {"You are correcting a SQLite query. Output ONE corrected query."}
+    for prompt, previous in zip(model.prompts, (WRONG, second), strict=True):
+        assert prompt[1].content == (
+            f"[Database schema]\n{SCHEMA}\n"
+            "[Question]\nHow many hardware items are there?\nHint: hardware is a kind\n"
+            f"[Previous SQL]\n```sql\n{previous}\n```\n"
+            "The previous SQL did not answer the question correctly. Please revise it.\n"
+            "Write the corrected SQLite query now, inside a ```sql block."
+        )
+    assert all(s.temperature == 0 for s in model.samplings)
+
+
+# ── T3 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_t3_probes_then_revises_and_the_whole_round_is_in_the_trace(shop: Database) -> None:
+    model = ScriptedModel(repairing)
+    episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    assert episode is not None
+    [only] = episode.rounds
+    assert (episode.sql, only.sql, only.accepted) == (RIGHT, RIGHT, True)
+    assert [call.purpose for call in only.calls] == ["probe", "revise"]
+    assert tuple(model.prompts) == tuple(call.messages for call in only.calls)
+    assert only.probes[0].sql == PROBE
+    assert isinstance(only.probes[0].execution, Rows)
+    assert only.probes[0].execution.rows == (("HW",), ("FD",))
+    assert isinstance(only.execution, Rows)
+    assert only.execution.rows == ((2,),)
+
+
+def test_t3_speaks_the_papers_prompts(shop: Database) -> None:
+    model = ScriptedModel(repairing)
+    Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    (probe_system, probe_user), (revise_system, revise_user) = model.prompts
+    assert probe_system.content == (
+        "You are debugging a SQLite query judged INCORRECT. You do NOT have the correct answer -- only that your "
+        "query is wrong. Diagnose by interrogating the DB with small READ-ONLY probe queries."
+    )
+    told = (
+        f"[Database schema]\n{SCHEMA}\n"
+        "[Question]\nHow many hardware items are there?\nHint: hardware is a kind\n"
+        f"[Previous SQL]\n```sql\n{WRONG}\n```\n"
+        "[What it returned]\nCOUNT(*)\n0\n"
+    )
+    assert probe_user.content == told + (
+        "Propose 1-4 READ-ONLY SQLite probe queries that would reveal your mistake, such as the DISTINCT values of a "
+        "column you filter on or a few rows of a table you read. "
+        "Output EACH probe in its own ```sql block. Do not write the final answer yet."
+    )
+    assert revise_system.content == (
+        "You are correcting a SQLite query. Use what the DB probes revealed to fix the specific mistake. "
+        "You still cannot see the correct answer. Output ONE corrected query."
+    )
+    assert revise_user.content == told + (
+        "[Database probes and what they revealed]\n"
+        f"1. {PROBE}\nkind\nHW\nFD\n"
+        "2. SELECT price FROM item WHERE name = 'Tea'\nprice\n450\n"
+        "Write the corrected SQLite query now, inside a ```sql block."
+    )
+
+
+def test_t3_runs_at_most_four_probes_and_reports_errors_as_findings(shop: Database) -> None:
+    reply = fenced("SELECT nope FROM item", "DROP TABLE item", "SELECT 1", "SELECT 2", "SELECT 3", "SELECT 4")
+    probes = look(shop, reply)
+    assert [p.sql for p in probes] == ["SELECT nope FROM item", "SELECT 1", "SELECT 2", "SELECT 3"]
+    assert isinstance(probes[0].execution, Failure)
+
+
+def test_a_probe_that_would_return_many_rows_is_capped_not_refused(shop: Database) -> None:
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n"
+    for sql in (many, f"{many} LIMIT 400", f"{many} -- all of them"):
+        [probe] = look(shop, fenced(sql))
+        assert isinstance(probe.execution, Rows), probe.execution
+        assert len(probe.execution.rows) == 11
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres", "mysql", "mariadb", "duckdb"])
+def test_the_cap_keeps_a_short_limit_and_unparsable_sql_as_they_are(dialect: str) -> None:
+    for sql in ("SELECT 1 LIMIT 3", "SELECT FROM WHERE"):
+        assert cap(sql, dialect) == sql
+    assert cap("SELECT a FROM t UNION SELECT b FROM u", dialect).endswith("LIMIT 11")
+
+
+def test_t3_goes_on_when_the_reply_holds_no_probe_and_the_attempt_no_sql(shop: Database) -> None:
+    model = ScriptedModel(["no idea", "still none", "no idea", fenced(RIGHT)])
+    episode = Probing(model, shop).acquire(attempt_with(shop, None), right)
+    assert episode is not None
+    assert [r.sql for r in episode.rounds] == [None, RIGHT]
+    assert "(the reply held no SQL)" in model.prompts[0][1].content
+    assert "(no probe could be read from the reply)" in model.prompts[1][1].content
+
+
+# ── T4 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_t4_elects_the_majority_of_result_sets_whatever_the_check_says(shop: Database) -> None:
+    same_answer = "SELECT SUM(1) FROM item WHERE kind = 'HW'"
+    model = ScriptedModel(samples({1: WRONG, 2: same_answer, 3: RIGHT, 4: "SELECT nope", 5: WRONG, 6: RIGHT, 7: RIGHT}))
+    asked: list[str] = []
+    source = SelfVote(model, shop, budget=2)
+
+    def check(sql: str) -> bool:
+        asked.append(sql)
+        return sql == RIGHT
+
+    episode = source.acquire(attempt_with(shop, "SELECT 7"), check)
+    assert asked == ["SELECT 7", WRONG, WRONG]
+    assert episode is None
+    assert [s.index for s in model.samplings] == list(range(1, 11))
+    assert {s.temperature for s in model.samplings} == {0.8}
+
+
+ROWS_A, ROWS_B = Rows(("n",), ((1,), (2,))), Rows(("m",), ((2,), (1,), (1,)))
+BAD = Failure(FailureKind.ENGINE, "broken")
+
+
+def test_results_are_one_cluster_when_they_are_the_same_set_of_rows() -> None:
+    other = Rows(("n",), ((9,),))
+    assert elect([("other", other), ("a", ROWS_A), ("b", ROWS_B)]) == ("a", ROWS_A)
+
+
+def test_a_tie_goes_to_the_cluster_that_came_first() -> None:
+    other = Rows(("n",), ((9,),))
+    assert elect([("bad", BAD), ("x", other), ("a", ROWS_A), ("b", ROWS_B), ("y", other)]) == ("x", other)
+
+
+def test_errors_never_form_a_cluster_and_all_errors_elect_nobody() -> None:
+    assert elect([("bad", BAD), ("bad", BAD), ("a", ROWS_A)]) == ("a", ROWS_A)
+    assert elect([("bad", BAD)] * 5) is None
+    assert elect([]) is None
+
+
+@given(st.lists(st.sampled_from([("a", ROWS_A), ("e", Rows(("n",), ())), ("bad", BAD)]), max_size=9))
+def test_the_elected_cluster_is_never_smaller_than_another(ballots: list[tuple[str, Rows | Failure]]) -> None:
+    counts = {name: sum(sql == name for sql, _ in ballots) for name in ("a", "e")}
+    elected = elect(ballots)
+    assert (elected is None) == (max(counts.values()) == 0)
+    if elected is not None:
+        assert counts[elected[0]] == max(counts.values())
+
+
+def test_an_attempt_of_five_errors_proposes_no_candidate(shop: Database) -> None:
+    rounds: list[Round] = []
+    model = ScriptedModel(lambda *_: fenced("SELECT nope"))
+    asked: list[str] = []
+    episode = SelfVote(model, shop, budget=1).acquire(
+        attempt_with(shop, None), lambda sql: bool(asked.append(sql)), watch=rounds.append
+    )
+    assert (episode, asked) == (None, [])
+    assert (rounds[0].sql, len(rounds[0].calls)) == (None, 5)
+
+
+# ── where episodes come from ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_success_keeps_a_right_first_try_with_an_empty_trace(shop: Database) -> None:
+    episode = FirstTry().acquire(attempt_with(shop, RIGHT), right)
+    assert episode is not None
+    assert (episode.source, episode.sql, episode.rounds) == ("success", RIGHT, ())
+    assert FirstTry().acquire(attempt_with(shop, WRONG), right) is None
+    assert FirstTry().acquire(attempt_with(shop, None), right) is None
+
+
+def test_union_keeps_both_successes_and_repairs(shop: Database) -> None:
+    union = Union(Probing(ScriptedModel(repairing), shop))
+    origins = [union.acquire(attempt_with(shop, sql), right) for sql in (RIGHT, WRONG)]
+    assert [episode and episode.source for episode in origins] == ["success", "T3"]
+
+
+def test_exploration_looks_before_the_first_answer(shop: Database) -> None:
+    model = ScriptedModel(repairing)
+    attempt = Exploring(model, shop).solve(QUESTION)
+    assert attempt.sql == RIGHT
+    told = attempt.call.messages[1].content
+    assert told.startswith(f"[Database schema]\n{SCHEMA}\n[Question]\n")
+    assert "[Database probes and what they revealed]\n1. SELECT DISTINCT kind FROM item\nkind\nHW\nFD\n" in told
+    assert told.endswith("Write the SQLite query now, inside a ```sql block.")
+
+
+def test_exploration_as_a_source_is_blind_to_the_wrong_attempt(shop: Database) -> None:
+    model = ScriptedModel(repairing)
+    episode = Explore(model, shop, budget=3).acquire(attempt_with(shop, WRONG), right)
+    assert episode is not None
+    assert len(episode.rounds) == 1
+    assert all(WRONG not in message.content for prompt in model.prompts for message in prompt)
+
+
+def test_the_trace_keeps_the_first_rows_of_a_huge_result() -> None:
+    kept = clip(Rows(("n",), tuple((n,) for n in range(1000))))
+    assert isinstance(kept, Rows)
+    assert len(kept.rows) == 50
+    assert clip(None) is None
+    assert Probe("SELECT 1", kept).execution is kept
