@@ -1,0 +1,45 @@
+"""Cards as JSON lines: what is exported can be imported elsewhere and exported again, byte for byte."""
+
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.bank.records import Entry
+from sqlcrystal.bank.store import CardStore
+from sqlcrystal.errors import DataError
+
+_ENTRY = msgspec.json.Decoder(Entry)
+
+
+class ImportReport(Struct, frozen=True, kw_only=True):
+    """How many cards came in, and how many the bank had already and kept as they were."""
+
+    added: int
+    already_there: int
+
+
+def export_jsonl(store: CardStore, out: BinaryIO, *, database: str | None = None) -> int:
+    """Write every card, of any status, with its episode and history; returns how many."""
+    count = 0
+    for entry in store.entries(database):
+        out.write(msgspec.json.encode(entry) + b"\n")
+        count += 1
+    return count
+
+
+def import_jsonl(store: CardStore, lines: Iterable[bytes], *, name: str = "import") -> ImportReport:
+    """Bank every card of an export, or none if a line is broken; the file's word on who admitted them is taken."""
+    added = store.add_all(_decoded(lines, name))
+    new = sum(one.new for one in added)
+    return ImportReport(added=new, already_there=len(added) - new)
+
+
+def _decoded(lines: Iterable[bytes], name: str) -> Iterator[Entry]:
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                yield _ENTRY.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise DataError(f"{name}, line {number}: not an exported card ({error})") from error

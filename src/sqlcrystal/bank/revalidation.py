@@ -1,0 +1,114 @@
+"""Do the cards still run? Re-executes their SQL against the live database and quarantines what fails."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sqlcrystal.bank.store import CardStore
+from sqlcrystal.protocols import Database
+from sqlcrystal.types import Card, CardStatus, Execution, Failure, FailureKind
+
+CHECKER = "cards check"
+
+
+class Outcome(StrEnum):
+    """What running a card came to."""
+
+    RAN = "ran"
+    RELEASED = "released"
+    RELEASABLE = "releasable"
+    QUARANTINED = "quarantined"
+    STILL_QUARANTINED = "still quarantined"
+    UNDECIDED = "undecided"
+
+
+_RAN = (Outcome.RAN, Outcome.RELEASED, Outcome.RELEASABLE)
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One card whose SQL gave a failure, and what the engine said."""
+
+    card: str
+    kind: str
+    message: str
+
+
+class CheckReport(Struct, frozen=True, kw_only=True):
+    """What became of one database's cards."""
+
+    database: str
+    fingerprint: str
+    checked: int
+    stale: int
+    ran: int
+    quarantined: tuple[Finding, ...]
+    still_quarantined: tuple[Finding, ...]
+    released: tuple[str, ...]
+    releasable: tuple[str, ...]
+    undecided: tuple[Finding, ...]
+
+
+def check_cards(
+    store: CardStore,
+    database: Database,
+    *,
+    release: bool = False,
+    timeout: float = 30.0,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> CheckReport:
+    """Run every active and quarantined card of this database, those of an older schema first.
+
+    A card is judged as soon as it has run, so that an interrupted check keeps what it found. A timeout decides
+    nothing: a busy server is no reason to take a card away.
+    """
+    fingerprint = database.fingerprint()
+    stale = store.stale(database.name, fingerprint)
+    cards = [card for card in store.find(database=database.name) if card.status is not CardStatus.DISABLED]
+    cards.sort(key=lambda card: card.id not in stale)
+    outcomes: dict[Outcome, list[Finding]] = {outcome: [] for outcome in Outcome}
+    for done, card in enumerate(cards, start=1):
+        failure = _failure(database.execute(card.sql, timeout=timeout))
+        outcome = _judge(store, card, failure, release)
+        message = Finding(
+            card=card.id, kind=failure.kind if failure else "", message=failure.message if failure else ""
+        )
+        outcomes[outcome].append(message)
+        if on_progress:
+            on_progress(done, len(cards))
+    ran = [finding.card for outcome in _RAN for finding in outcomes[outcome]]
+    store.mark_valid(ran, fingerprint)
+    return CheckReport(
+        database=database.name,
+        fingerprint=fingerprint,
+        checked=len(cards),
+        stale=sum(card.id in stale for card in cards),
+        ran=len(ran),
+        quarantined=tuple(outcomes[Outcome.QUARANTINED]),
+        still_quarantined=tuple(outcomes[Outcome.STILL_QUARANTINED]),
+        released=tuple(finding.card for finding in outcomes[Outcome.RELEASED]),
+        releasable=tuple(finding.card for finding in outcomes[Outcome.RELEASABLE]),
+        undecided=tuple(outcomes[Outcome.UNDECIDED]),
+    )
+
+
+def _failure(execution: Execution) -> Failure | None:
+    # More rows than the cap is proof enough that the statement runs.
+    if isinstance(execution, Failure) and execution.kind is not FailureKind.TOO_LARGE:
+        return execution
+    return None
+
+
+def _judge(store: CardStore, card: Card, failure: Failure | None, release: bool) -> Outcome:
+    quarantined = card.status is CardStatus.QUARANTINED
+    if failure is None:
+        if quarantined and release:
+            store.set_status(card.id, CardStatus.ACTIVE, by=CHECKER, reason="runs again")
+            return Outcome.RELEASED
+        return Outcome.RELEASABLE if quarantined else Outcome.RAN
+    if failure.kind is FailureKind.TIMEOUT:
+        return Outcome.UNDECIDED
+    if quarantined:
+        return Outcome.STILL_QUARANTINED
+    store.set_status(card.id, CardStatus.QUARANTINED, by=CHECKER, reason=f"{failure.kind}: {failure.message}")
+    return Outcome.QUARANTINED

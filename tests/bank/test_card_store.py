@@ -1,0 +1,243 @@
+"""The card store keeps what it was given, once, per database, and remembers what was done to it."""
+
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cardbox import card, episode
+from sqlcrystal.bank import CardStore, Entry, FrozenBank
+from sqlcrystal.bank import migrations as bank_migrations
+from sqlcrystal.errors import BankError
+from sqlcrystal.types import CardId, CardStatus
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CardStore:
+    with CardStore(tmp_path / "bank.sqlite") as opened:
+        yield opened
+
+
+def test_a_card_comes_back_equal_after_the_file_is_opened_again(tmp_path: Path) -> None:
+    with CardStore(tmp_path / "bank.sqlite") as first:
+        first.add(card(1), episode(card(1)))
+    with CardStore(tmp_path / "bank.sqlite") as second:
+        assert second.get("shop-1") == card(1)
+        assert second.cards("shop") == (card(1),)
+
+
+def test_a_card_leads_up_to_its_episode_and_question(store: CardStore) -> None:
+    store.add(card(1), episode(card(1)))
+    found = store.episode("shop-1")
+    assert found == episode(card(1))
+    assert found is not None
+    assert found.question == card(1).question
+
+
+def test_a_database_sees_only_its_own_cards_in_the_order_they_were_banked(store: CardStore) -> None:
+    for number, database in ((3, "shop"), (1, "bar"), (2, "shop")):
+        store.add(card(number, database=database))
+    assert [c.id for c in store.cards("shop")] == ["shop-3", "shop-2"]
+    assert [c.id for c in store.cards("bar")] == ["bar-1"]
+    assert store.cards("nowhere") == ()
+    assert store.databases() == ("bar", "shop")
+
+
+def test_the_same_id_is_banked_once(store: CardStore) -> None:
+    store.add(card(1))
+    store.add(msgspec.structs.replace(card(1), text="another wording"))
+    assert store.cards("shop") == (card(1),)
+
+
+def test_the_same_question_sql_and_writer_are_banked_once_under_the_first_id(store: CardStore) -> None:
+    store.add(card(1))
+    again = msgspec.structs.replace(card(1), id=CardId("other"))
+    assert store.add(again) == "shop-1"
+    assert store.cards("shop") == (card(1),)
+
+
+def test_another_writer_may_bank_the_same_question_and_sql(store: CardStore) -> None:
+    store.add(card(1))
+    store.add(msgspec.structs.replace(card(1), id=CardId("other"), writer="W2"))
+    assert len(store.cards("shop")) == 2
+
+
+def test_an_id_taken_by_another_database_is_refused_rather_than_dropped(store: CardStore) -> None:
+    store.add(card(1))
+    with pytest.raises(BankError, match="taken by a card of database 'shop'"):
+        store.add(msgspec.structs.replace(card(2, database="bar"), id=CardId("shop-1")))
+
+
+def test_a_batch_with_a_bad_card_banks_none_of_it(store: CardStore) -> None:
+    bad = card(2, text="\udc80")
+    with pytest.raises(BankError, match="cannot be kept as JSON"):
+        store.add_all([Entry(card=card(1)), Entry(card=bad)])
+    assert store.find() == []
+
+
+@pytest.mark.parametrize("status", [CardStatus.DISABLED, CardStatus.QUARANTINED])
+def test_only_active_cards_are_served_and_the_history_says_who_when_and_why(
+    store: CardStore, status: CardStatus
+) -> None:
+    store.add(card(1))
+    store.set_status("shop-1", status, by="ada", reason="looks wrong")
+    assert store.cards("shop") == ()
+    assert store.databases() == ()
+    assert store.get("shop-1").status is status
+    (change,) = store.history("shop-1")
+    assert (change.by, change.before, change.after, change.reason) == ("ada", "active", status, "looks wrong")
+    assert change.at.endswith("+00:00")
+
+
+def test_setting_the_status_a_card_has_leaves_no_trace(store: CardStore) -> None:
+    store.add(card(1))
+    store.set_status("shop-1", CardStatus.ACTIVE, by="ada")
+    assert store.history("shop-1") == ()
+
+
+def test_every_card_of_one_signal_can_be_found_and_revoked_at_once(store: CardStore) -> None:
+    for number in range(4):
+        store.add(card(number, signal="ungated" if number % 2 else "oracle", by="bob"))
+    found = store.find(signal="ungated", admitted_by="bob")
+    store.set_statuses([c.id for c in found], CardStatus.DISABLED, by="ada", reason="ungated")
+    assert [c.id for c in store.cards("shop")] == ["shop-0", "shop-2"]
+    assert len(store.find(status=CardStatus.DISABLED)) == 2
+
+
+def test_an_edited_text_keeps_the_admission_and_an_edited_sql_names_its_editor(store: CardStore) -> None:
+    store.add(card(1))
+    assert store.edit("shop-1", by="ada", text="clearer", tokens=1).admission == card(1).admission
+    edited = store.edit("shop-1", by="ada", sql="SELECT 2", reason="typo")
+    assert (edited.sql, edited.admission.signal, edited.admission.by) == ("SELECT 2", "edited", "ada")
+    assert "oracle by benchmark" in edited.admission.detail
+    assert store.cards("shop") == (edited,)
+    assert [(c.action, c.after) for c in store.history("shop-1")] == [
+        ("edited text", "clearer"),
+        ("edited sql", "SELECT 2"),
+    ]
+
+
+def test_an_edit_that_would_make_a_duplicate_is_refused_and_changes_nothing(store: CardStore) -> None:
+    store.add(card(1, text="same"))
+    store.add(card(2, text="same"))
+    with pytest.raises(BankError, match="already has this question and SQL"):
+        store.edit("shop-2", by="ada", sql="SELECT 1")
+    assert store.get("shop-2").sql == "SELECT 2"
+
+
+def test_a_deleted_card_is_gone_with_its_episode_and_leaves_its_history(store: CardStore, tmp_path: Path) -> None:
+    store.add(card(1), episode(card(1)))
+    store.delete("shop-1", by="ada", reason="private")
+    assert store.cards("shop") == ()
+    assert [c.action for c in store.history("shop-1")] == ["deleted"]
+    with sqlite3.connect(store.path) as raw:
+        assert raw.execute("SELECT count(*) FROM episodes").fetchone() == (0,)
+    raw.close()
+
+
+def test_an_episode_outlives_one_of_its_two_cards(store: CardStore) -> None:
+    store.add(card(1), episode(card(1)))
+    store.add(msgspec.structs.replace(card(1), id=CardId("w2"), writer="W2"), episode(card(1)))
+    store.delete("shop-1", by="ada")
+    assert store.episode("w2") == episode(card(1))
+
+
+def test_the_start_of_an_id_finds_the_card_unless_two_share_it(store: CardStore) -> None:
+    store.add(card(11))
+    store.add(card(12))
+    assert store.get("shop-12") == card(12)
+    assert store.get("shop-1" + "1") == card(11)
+    with pytest.raises(BankError, match="several ids start so"):
+        store.get("shop-1")
+    for nobody in ("", "zzz", "%", "shop-2"):
+        with pytest.raises(BankError, match="not in"):
+            store.get(nobody)
+
+
+def test_the_served_tuple_is_the_same_object_until_that_database_changes(store: CardStore) -> None:
+    store.add(card(1))
+    before = store.cards("shop")
+    store.add(card(1, database="bar"))
+    assert store.cards("shop") is before
+    store.add(card(2))
+    assert store.cards("shop") == (card(1), card(2))
+
+
+def test_a_second_process_sees_what_the_first_one_banked(store: CardStore) -> None:
+    assert store.cards("shop") == ()
+    with CardStore(store.path) as other:
+        other.add(card(1))
+    assert store.cards("shop") == (card(1),)
+
+
+def test_a_frozen_bank_does_not_change_with_the_store(store: CardStore) -> None:
+    store.add(card(1))
+    frozen = FrozenBank.of(store)
+    digest = frozen.digest()
+    store.add(card(2))
+    assert frozen.cards("shop") == (card(1),)
+    assert len(frozen) == 1
+    assert frozen.digest() == digest != FrozenBank.of(store).digest()
+
+
+def test_a_frozen_bank_serves_active_cards_only() -> None:
+    assert len(FrozenBank([card(1), card(2, status=CardStatus.DISABLED)])) == 1
+
+
+def test_a_locked_bank_is_reported_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "bank.sqlite"
+    with CardStore(path, busy_seconds=0.05) as store:
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(BankError, match="another process has kept the bank locked"):
+            store.add(card(1))
+        holder.execute("ROLLBACK")
+        holder.close()
+        store.add(card(1))
+        assert store.cards("shop") == (card(1),)
+
+
+def test_somebodys_own_database_is_never_turned_into_a_bank(tmp_path: Path) -> None:
+    path = tmp_path / "mine.sqlite"
+    with sqlite3.connect(path) as mine:
+        mine.execute("CREATE TABLE t (a)")
+    mine.close()
+    before = path.read_bytes()
+    with pytest.raises(BankError, match="not a card bank"):
+        CardStore(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hello, this is not a database\n" * 50)
+    with pytest.raises(BankError, match="not a card bank"):
+        CardStore(path)
+
+
+def test_a_bank_that_does_not_exist_is_not_made_by_looking(tmp_path: Path) -> None:
+    with pytest.raises(BankError, match="no bank here yet"):
+        CardStore(tmp_path / "bank.sqlite", create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bank_from_a_newer_version_is_refused(store: CardStore) -> None:
+    with sqlite3.connect(store.path) as raw:
+        raw.execute("INSERT INTO migrations VALUES ('9999-future', '')")
+    raw.close()
+    with pytest.raises(BankError, match="newer sqlcrystal"):
+        CardStore(store.path)
+
+
+def test_a_bank_of_an_older_version_is_migrated_with_its_cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bank.sqlite"
+    full = bank_migrations.MIGRATIONS
+    monkeypatch.setattr(bank_migrations, "MIGRATIONS", full[:1])
+    with CardStore(path) as old:
+        old.add(card(1))
+    monkeypatch.setattr(bank_migrations, "MIGRATIONS", full)
+    with CardStore(path) as store:
+        assert store.cards("shop") == (card(1),)
+        store.add(card(2))
+        assert len(store.cards("shop")) == 2

@@ -1,0 +1,69 @@
+"""What is exported can be imported elsewhere and exported again, byte for byte."""
+
+import io
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cardbox import card, episode
+from sqlcrystal.bank import CardStore, export_jsonl, import_jsonl
+from sqlcrystal.errors import DataError
+from sqlcrystal.types import CardStatus
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def exported(store: CardStore, database: str | None = None) -> bytes:
+    out = io.BytesIO()
+    export_jsonl(store, out, database=database)
+    return out.getvalue()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(words, words, st.sampled_from(["shop", "bar", "naïve"]), st.sampled_from(CardStatus))))
+def test_an_export_imported_and_exported_again_is_equal_byte_for_byte(
+    drawn: list[tuple[str, str, str, CardStatus]],
+) -> None:
+    with (
+        TemporaryDirectory() as folder,
+        CardStore(Path(folder) / "one.sqlite") as one,
+        CardStore(Path(folder) / "two.sqlite") as two,
+    ):
+        for number, (text, sql, database, status) in enumerate(drawn):
+            made = card(number, text=text, sql=sql, database=database)
+            kept = one.add(made, episode(made) if number % 2 else None)
+            one.set_status(kept, status, by="ada", reason=text)
+        first = exported(one)
+        report = import_jsonl(two, first.splitlines(keepends=True))
+        assert exported(two) == first
+        assert report.added == len(one.find())
+        assert two.find() == one.find()
+
+
+def test_an_export_can_be_of_one_database(tmp_path: Path) -> None:
+    with CardStore(tmp_path / "bank.sqlite") as store:
+        store.add(card(1))
+        store.add(card(1, database="bar"))
+        assert exported(store, "bar").count(b"\n") == 1
+
+
+def test_cards_that_are_there_already_are_kept_as_they_are(tmp_path: Path) -> None:
+    with CardStore(tmp_path / "bank.sqlite") as store:
+        store.add(card(1))
+        lines = exported(store).splitlines()
+        store.set_status("shop-1", CardStatus.DISABLED, by="ada")
+        report = import_jsonl(store, lines)
+        assert (report.added, report.already_there) == (0, 1)
+        assert store.get("shop-1").status is CardStatus.DISABLED
+
+
+@pytest.mark.parametrize("broken", [b"{", b"[]", b'{"card": {"id": 1}}', b"\xff\xfe"])
+def test_a_broken_line_is_named_and_nothing_is_imported(tmp_path: Path, broken: bytes) -> None:
+    with CardStore(tmp_path / "one.sqlite") as one, CardStore(tmp_path / "two.sqlite") as two:
+        one.add(card(1))
+        with pytest.raises(DataError, match=r"^cards\.jsonl, line 2: not an exported card"):
+            import_jsonl(two, [exported(one), broken], name="cards.jsonl")
+        assert two.find() == []
