@@ -1,4 +1,4 @@
-"""The authors' bench: `python -m sqlcrystal.benchmarks.quarry check [name…]`, `show name [id…]` and `pin`."""
+"""The authors' bench: `python -m sqlcrystal.benchmarks.quarry check [name…]`, `show name [id…]`, `release`."""
 
 import argparse
 import json
@@ -8,7 +8,10 @@ from pathlib import Path
 
 from sqlcrystal.benchmarks.quarry import DIFFICULTIES, build, entries, names
 from sqlcrystal.benchmarks.quarry.check import Review, review, run
+from sqlcrystal.benchmarks.quarry.datasheet import render
 from sqlcrystal.errors import UserError
+
+COUNTED = "<!-- counted by `release` from here on -->"
 
 
 def main() -> int:
@@ -20,13 +23,13 @@ def main() -> int:
     show = commands.add_parser("show", help="print questions with their queries and rows")
     show.add_argument("name")
     show.add_argument("ids", nargs="*", help="ids or numbers; all when none is given")
-    commands.add_parser("pin", help="record the digest of every database as it is built now")
+    commands.add_parser("release", help="in a checkout: pin every digest and count the datasheet anew")
     arguments = parser.parse_args()
     try:
         if arguments.command == "show":
             return _show(arguments.name, arguments.ids)
-        if arguments.command == "pin":
-            return _pin()
+        if arguments.command == "release":
+            return _release()
         return _check(arguments.names or names())
     except UserError as error:
         print(error, file=sys.stderr)
@@ -83,9 +86,12 @@ def _show(name: str, ids: list[str]) -> int:
     return 0
 
 
-def _pin() -> int:
+def _release() -> int:
     pins = {name: build.digest(build.path(name)) for name in names()}
     Path(__file__).with_name("digests.json").write_text(json.dumps(pins, indent=2) + "\n", encoding="utf-8")
+    page = Path(__file__).parents[4] / "docs" / "reference" / "quarry.md"
+    written, _, _ = page.read_text(encoding="utf-8").partition(COUNTED)
+    page.write_text(f"{written}{COUNTED}\n\n{render()}\n", encoding="utf-8")
     return 0
 
 

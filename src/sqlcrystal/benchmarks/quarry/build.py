@@ -68,7 +68,13 @@ def build(name: str, target: Path) -> None:
     plan = blueprint(name)
     connection = sqlite3.connect(target, isolation_level=None)
     try:
-        for pragma in ("page_size = 4096", "encoding = 'UTF-8'", "auto_vacuum = NONE", "journal_mode = OFF"):
+        for pragma in (
+            "page_size = 4096",
+            "encoding = 'UTF-8'",
+            "auto_vacuum = NONE",
+            "journal_mode = OFF",
+            "secure_delete = ON",
+        ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         connection.execute("BEGIN")
         for statement in plan.schema.split(";"):

@@ -135,7 +135,7 @@ def _database_problems(name: str, questions: tuple[Entry, ...], tables: dict[str
     if file.stat().st_size > 2_500_000:
         yield f"{file.stat().st_size} bytes, more than 2.5 MB"
     if (pin := build.pinned().get(name)) and pin != build.digest(file):
-        yield "the built content differs from its pinned digest (after a wanted change, run the command `pin`)"
+        yield "the built content differs from its pinned digest (after a wanted change, run the command `release`)"
     yield from (f"foreign key broken: {row}" for row in run(file, "PRAGMA foreign_key_check")[:5])
     if len(questions) < 24:
         yield f"{len(questions)} questions, fewer than 24"

@@ -1,0 +1,42 @@
+"""The part of Quarry's datasheet that is counted, not written: composition and conventions."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sqlcrystal.benchmarks.quarry import DIFFICULTIES, build, names
+from sqlcrystal.benchmarks.quarry.check import Review, review
+
+
+def render() -> str:
+    """Markdown tables of what every database holds and which conventions its questions need."""
+    return "\n".join(_lines([review(name) for name in names()]))
+
+
+def _lines(reviews: list[Review]) -> Iterator[str]:
+    yield "| database | domain | tables | rows | KB | questions | simple, moderate, challenging | hinted | hidden |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|"
+    for one in reviews:
+        yield _row(one.name, build.blueprint(one.name).domain, [one])
+    yield _row("**all**", "", reviews)
+    for one in reviews:
+        used = Counter(tag for finding in one.findings for tag in finding.entry.conventions)
+        yield f"\n**{one.name}**\n"
+        for tag, sentence in build.blueprint(one.name).conventions.items():
+            yield f"- `{tag}` ({used[tag]} questions): {sentence}"
+
+
+def _row(name: str, domain: str, reviews: list[Review]) -> str:
+    questions = [finding.entry for one in reviews for finding in one.findings]
+    levels = Counter(entry.difficulty for entry in questions)
+    cells = (
+        name,
+        domain,
+        sum(len(one.tables) for one in reviews),
+        f"{sum(sum(one.tables.values()) for one in reviews):,}",
+        f"{sum(one.bytes for one in reviews) // 1000:,}",
+        len(questions),
+        ", ".join(str(levels[level]) for level in DIFFICULTIES),
+        sum(bool(entry.evidence) for entry in questions),
+        sum(bool(entry.conventions) and not entry.evidence for entry in questions),
+    )
+    return "| " + " | ".join(map(str, cells)) + " |"

@@ -1,0 +1,79 @@
+"""Quarry is what its datasheet says: deterministic, sound question by question, and free of gold where solvers look."""
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sqlcrystal.benchmarks.quarry import build, entries, names
+from sqlcrystal.benchmarks.quarry.check import review
+from sqlcrystal.benchmarks.quarry.datasheet import render
+from sqlcrystal.errors import ConfigError
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("quarry")
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_gold_of_a_database_runs_and_differs_from_its_wrong_queries(name: str, built: Path) -> None:
+    one = review(name, build.path(name, built))
+    assert one.problems == ()
+    assert {finding.entry.id: finding.problems for finding in one.findings if finding.problems} == {}
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_database_built_twice_has_the_same_bytes(name: str, built: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.sqlite"
+    build.build(name, again)
+    assert again.read_bytes() == build.path(name, built).read_bytes()
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_database_has_the_content_it_was_released_with(name: str, built: Path) -> None:
+    assert build.digest(build.path(name, built)) == build.pinned()[name]
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_schema_gives_no_convention_away_in_a_comment(name: str) -> None:
+    schema = build.blueprint(name).schema
+    assert "--" not in schema
+    assert "/*" not in schema
+
+
+def test_quarry_has_the_size_and_the_mix_it_promises(built: Path) -> None:
+    every = [entry for name in names() for entry in entries(name)]
+    shares = {level: n / len(every) for level, n in Counter(entry.difficulty for entry in every).items()}
+    assert len(names()) >= 10
+    assert len(every) >= 240
+    assert shares == pytest.approx({"simple": 0.60, "moderate": 0.29, "challenging": 0.11}, abs=0.04)
+    assert sum(build.path(name, built).stat().st_size for name in names()) < 30_000_000
+
+
+def test_no_question_is_asked_twice() -> None:
+    texts = Counter(entry.text.casefold() for name in names() for entry in entries(name))
+    assert [text for text, n in texts.items() if n > 1] == []
+
+
+def test_a_question_carries_neither_gold_nor_wrong_queries_nor_tags() -> None:
+    for entry in (entry for name in names() for entry in entries(name)):
+        shown = msgspec.json.encode(entry.question).decode()
+        assert not any(sql in shown for sql in (entry.sql, *entry.wrong))
+        assert set(msgspec.to_builtins(entry.question)) == {"id", "database", "text", "evidence", "difficulty"}
+
+
+def test_a_built_database_is_kept_and_not_built_again(built: Path) -> None:
+    first = build.path("clinic", built).stat().st_mtime_ns
+    assert build.path("clinic", built).stat().st_mtime_ns == first
+
+
+def test_an_unknown_database_is_answered_with_the_choices() -> None:
+    with pytest.raises(ConfigError, match=r"unknown value 'clinik'; choose from .*clinic.*freight"):
+        build.path("clinik")
+
+
+def test_the_datasheet_counts_what_is_there() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "quarry.md"
+    assert render() in page.read_text(encoding="utf-8")
