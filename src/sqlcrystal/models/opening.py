@@ -8,12 +8,14 @@ import msgspec
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.models.catalogue import KNOWN_MODELS
 from sqlcrystal.models.local import LocalModel, LocalSettings
+from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
 from sqlcrystal.protocols import LanguageModel
 
-ModelSettings: TypeAlias = LocalSettings
+ModelSettings: TypeAlias = LocalSettings | OpenAISettings
 
 MODEL_KINDS: dict[str, tuple[type[Any], Callable[[Any], LanguageModel]]] = {
     "local": (LocalSettings, LocalModel),
+    "openai": (OpenAISettings, OpenAIModel),
 }
 
 

@@ -1,0 +1,138 @@
+"""Any endpoint that speaks OpenAI's chat completions: vLLM, Ollama, llama-server, hosted services."""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.errors import BadReply, ConfigError
+from sqlcrystal.models.endpoint import Endpoint, RetryPolicy, bad_reply
+from sqlcrystal.types import Completion, Message, Sampling
+
+
+class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a million tokens cost, for the accounts of a study."""
+
+    prompt_per_million: float
+    completion_per_million: float
+    currency: str = "USD"
+
+    def cost(self, *, prompt_tokens: int, completion_tokens: int) -> float:
+        """The price of that many tokens."""
+        return (prompt_tokens * self.prompt_per_million + completion_tokens * self.completion_per_million) / 1_000_000
+
+
+class OpenAISettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="openai", tag_field="kind"):
+    """Where to ask for which model; `identity` stands in for the URL in the digest when one model moves about.
+
+    `extra` is merged into every request body; a null there drops a field the endpoint does not take.
+    """
+
+    name: str
+    base_url: str
+    api_key: str = ""
+    identity: str = ""
+    concurrency: int = 8
+    retry: RetryPolicy = RetryPolicy()
+    prices: Prices | None = None
+    extra: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+
+
+class OpenAIModel:
+    """A chat model behind HTTP; thread-safe.
+
+    It does not guarantee that equal seeds give equal replies, nor that the endpoint serves the same weights tomorrow;
+    record a run to make it repeatable. Latency includes retries.
+    """
+
+    def __init__(self, settings: OpenAISettings) -> None:
+        """Name the model; nothing is connected yet."""
+        if not settings.name:
+            raise ConfigError("model.name: say which model to ask for, as in http://HOST/v1#NAME")
+        self.settings = settings
+        self.name = settings.name
+        self.prices = settings.prices
+        self.digest = endpoint_digest("openai", settings.identity or settings.base_url, settings.name, settings.extra)
+        self.slots = settings.concurrency
+        self._endpoint = Endpoint(
+            settings.base_url,
+            api_key=settings.api_key,
+            concurrency=settings.concurrency,
+            policy=settings.retry,
+            headers=settings.headers,
+        )
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
+        """One reply, retried by the policy, or a ModelError that says why there is none."""
+        body = {
+            "model": self.name,
+            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "temperature": sampling.temperature,
+            "max_tokens": sampling.max_tokens,
+            "seed": sampling.index,
+            **self.settings.extra,
+        }
+        started = time.perf_counter()
+        reply = self._endpoint.post("/chat/completions", _without_nulls(body), _parse)
+        return msgspec.structs.replace(reply, seconds=time.perf_counter() - started)
+
+    def close(self) -> None:
+        """Drop the connections."""
+        self._endpoint.close()
+
+
+def endpoint_digest(kind: str, where: str, name: str, extra: Mapping[str, Any]) -> str:
+    """What tells models behind endpoints apart: the address or its stand-in, the name and every extra field."""
+    document = {"kind": kind, "where": where.rstrip("/"), "name": name, "extra": extra}
+    return hashlib.sha256(msgspec.json.encode(document, order="sorted")).hexdigest()
+
+
+class _Content(Struct):
+    content: str | None = None
+
+
+class _Choice(Struct):
+    message: _Content
+    finish_reason: str | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class _Reply(Struct):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Reply)
+
+
+def _parse(answer: bytes) -> Completion:
+    try:
+        reply = _DECODER.decode(answer)
+    except msgspec.MsgspecError as error:
+        raise bad_reply(f"the answer is no completion ({error}): {answer[:200].decode(errors='replace')!r}") from None
+    if not reply.choices:
+        raise bad_reply("the answer has no choices")
+    choice, usage = reply.choices[0], reply.usage or _Usage()
+    text = choice.message.content or ""
+    if not text.strip():
+        if choice.finish_reason == "length":
+            raise BadReply(f"no text after {usage.completion_tokens} tokens: raise max_tokens")
+        raise bad_reply(f"the reply is empty (finish reason {choice.finish_reason})")
+    return Completion(
+        text=text,
+        finish_reason=choice.finish_reason or "stop",
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+    )
+
+
+def _without_nulls(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if value is not None}

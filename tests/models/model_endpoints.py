@@ -1,0 +1,115 @@
+"""Real HTTP servers for the model tests: one that answers, and one that misbehaves by a seeded plan."""
+
+import json
+import socket
+import struct
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = Callable[["Handler", dict[str, Any], int], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Counts every attempt by the text of the last message, then does what the server's plan says."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: "Server"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        text = body["messages"][-1]["content"] if "messages" in body else json.dumps(body["input"])
+        with self.server.lock:
+            self.server.attempts[text].append(time.monotonic())
+            self.server.bodies.append(body)
+            self.server.headers.append(dict(self.headers))
+            self.server.now += 1
+            self.server.most = max(self.server.most, self.server.now)
+            attempt = len(self.server.attempts[text])
+        try:
+            self.server.answer(self, body, attempt)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+        finally:
+            with self.server.lock:
+                self.server.now -= 1
+
+    def reply(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def reset(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def finish(self) -> None:
+        with suppress(OSError, ValueError):
+            super().finish()
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answer = answer
+        self.attempts: dict[str, list[float]] = defaultdict(list)
+        self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.lock = threading.Lock()
+        self.now = 0
+        self.most = 0
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(answer: Answer) -> Iterator[Server]:
+    server = Server(answer)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def completion(text: str | None, **choice: Any) -> bytes:
+    return json.dumps(
+        {
+            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop", **choice}],
+            "usage": {"prompt_tokens": 7, "completion_tokens": 3},
+        }
+    ).encode()
+
+
+def behave(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    """Answer every chat with its last message in SQL, every embedding request with hashed vectors."""
+    if handler.path.endswith("/embeddings"):
+        data = [
+            {"index": i, "embedding": [float(len(t)), float(t.count("a")), 1.0]} for i, t in enumerate(body["input"])
+        ]
+        handler.reply(200, json.dumps({"data": data[::-1]}).encode())
+    else:
+        handler.reply(200, completion(f"SELECT '{body['messages'][-1]['content']}'"))

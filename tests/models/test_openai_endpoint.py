@@ -1,0 +1,259 @@
+"""An endpoint that misbehaves still yields the right completion or a typed error, within the policy."""
+
+import json
+import random
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from model_endpoints import Answer, Handler, Server, behave, completion, serving
+
+from sqlcrystal.errors import BadReply, ConfigError, ModelError, ModelRejected, ModelTimeout, ModelUnavailable
+from sqlcrystal.models import open_model
+from sqlcrystal.models.endpoint import RetryPolicy
+from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, Prices
+from sqlcrystal.types import Completion, Message, Sampling
+
+QUICK = RetryPolicy(attempts=3, timeout=1.0, deadline=20.0, first_wait=0.01, longest_wait=0.05)
+
+
+def client(server: Server, **settings: Any) -> OpenAIModel:
+    return OpenAIModel(OpenAISettings(**{"name": "m", "base_url": server.base_url, "retry": QUICK, **settings}))
+
+
+def ask(model: OpenAIModel, text: str = "q", sampling: Sampling = Sampling()) -> Completion:
+    try:
+        return model.chat([Message("user", text)], sampling=sampling)
+    finally:
+        model.close()
+
+
+def fail_first(times: int, failure: Answer) -> Answer:
+    def answer(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+        (failure if attempt <= times else behave)(handler, body, attempt)
+
+    return answer
+
+
+def refuse(status: int, headers: dict[str, str] | None = None) -> Answer:
+    return lambda handler, body, attempt: handler.reply(status, b'{"error": "no"}', headers)
+
+
+def reset(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.reset()
+
+
+def hang(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    time.sleep(1.5)
+    handler.close_connection = True
+
+
+def truncate(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.reply(200, completion("SELECT 1")[:40])
+
+
+def break_off(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.send_response(200)
+    handler.send_header("content-length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices"')
+    handler.close_connection = True
+
+
+def no_choices(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.reply(200, b'{"choices": []}')
+
+
+def no_content(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.reply(200, completion(None))
+
+
+FAULTS: dict[str, tuple[Answer, type[ModelError]]] = {
+    "429": (refuse(429, {"retry-after": "0"}), ModelUnavailable),
+    "500": (refuse(500), ModelUnavailable),
+    "503": (refuse(503), ModelUnavailable),
+    "reset": (reset, ModelUnavailable),
+    "timeout": (hang, ModelUnavailable),
+    "broken off": (break_off, ModelUnavailable),
+    "truncated JSON": (truncate, BadReply),
+    "empty choices": (no_choices, BadReply),
+    "missing content": (no_content, BadReply),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_passing_fault_is_retried_until_the_completion_arrives(fault: str) -> None:
+    with serving(fail_first(2, FAULTS[fault][0])) as server:
+        assert ask(client(server)).text == "SELECT 'q'"
+        assert len(server.attempts["q"]) == 3
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_lasting_fault_ends_in_its_typed_error_after_exactly_the_attempts_of_the_policy(fault: str) -> None:
+    failure, error = FAULTS[fault]
+    with serving(failure) as server:
+        with pytest.raises(error):
+            ask(client(server))
+        assert len(server.attempts["q"]) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 422])
+def test_a_refused_request_is_not_sent_again_and_says_what_the_endpoint_said(status: int) -> None:
+    with serving(refuse(status)) as server:
+        with pytest.raises(ModelRejected, match=rf"HTTP {status}: .*no"):
+            ask(client(server))
+        assert len(server.attempts["q"]) == 1
+
+
+def test_an_endpoint_nobody_listens_on_is_unavailable() -> None:
+    with serving(behave) as server:
+        gone = client(server)
+    with pytest.raises(ModelUnavailable, match="ConnectError"):
+        ask(gone)
+
+
+def test_retry_after_is_honoured() -> None:
+    with serving(fail_first(1, refuse(429, {"retry-after": "1"}))) as server:
+        ask(client(server))
+        first, second = server.attempts["q"]
+    assert second - first >= 1.0
+
+
+def test_a_retry_after_beyond_the_deadline_ends_the_call_at_once() -> None:
+    with serving(refuse(429, {"retry-after": "60"})) as server:
+        started = time.monotonic()
+        with pytest.raises(ModelTimeout, match=r"deadline of 20 s leaves no time.*HTTP 429"):
+            ask(client(server))
+    assert time.monotonic() - started < 2
+
+
+def test_the_deadline_holds_against_a_body_sent_byte_by_byte() -> None:
+    def dribble(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+        handler.send_response(200)
+        handler.send_header("content-length", "1000")
+        handler.end_headers()
+        for _ in range(60):
+            handler.wfile.write(b" ")
+            time.sleep(0.05)
+
+    policy = RetryPolicy(attempts=5, timeout=2.0, deadline=0.5)
+    with serving(dribble) as server:
+        started = time.monotonic()
+        with pytest.raises(ModelTimeout):
+            ask(client(server, retry=policy))
+        assert time.monotonic() - started < 1.5
+
+
+def test_a_reply_cut_off_before_its_first_word_is_not_asked_again() -> None:
+    def cut(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+        handler.reply(200, completion("", finish_reason="length"))
+
+    with serving(cut) as server:
+        with pytest.raises(BadReply, match="raise max_tokens"):
+            ask(client(server))
+        assert len(server.attempts["q"]) == 1
+
+
+def test_no_more_calls_than_the_concurrency_are_in_flight() -> None:
+    def slow(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+        time.sleep(0.03)
+        behave(handler, body, attempt)
+
+    with serving(slow) as server:
+        model = client(server, concurrency=3)
+        with ThreadPoolExecutor(12) as pool:
+            list(pool.map(lambda i: model.chat([Message("user", f"q{i}")], sampling=Sampling()), range(24)))
+        model.close()
+        assert server.most == 3
+
+
+def test_the_sample_index_is_the_seed_and_extra_fields_are_sent() -> None:
+    with serving(behave) as server:
+        extra = {"top_p": 0.9, "max_tokens": None, "max_completion_tokens": 50}
+        ask(client(server, extra=extra), sampling=Sampling(temperature=0.7, index=4))
+        [body] = server.bodies
+    assert (body["seed"], body["temperature"], body["top_p"], body["max_completion_tokens"]) == (4, 0.7, 0.9, 50)
+    assert "max_tokens" not in body
+
+
+def test_the_key_comes_from_the_environment_when_the_first_call_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(behave) as server:
+        model = client(server, api_key="${TEST_MODEL_KEY}")
+        with pytest.raises(ConfigError, match="TEST_MODEL_KEY is not set"):
+            ask(model)
+        monkeypatch.setenv("TEST_MODEL_KEY", "s3cret")
+        ask(model)
+        assert server.headers[-1]["authorization"] == "Bearer s3cret"
+
+
+def test_a_key_written_out_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"\$\{NAME\}"):
+        open_model({"kind": "openai", "name": "m", "base_url": "http://127.0.0.1/v1", "api_key": "sk-123"})
+
+
+def test_prices_turn_tokens_into_money() -> None:
+    prices = Prices(prompt_per_million=0.5, completion_per_million=2.0)
+    assert prices.cost(prompt_tokens=1_000_000, completion_tokens=500_000) == pytest.approx(1.5)
+
+
+def test_the_digest_tells_endpoints_apart_unless_an_identity_is_given() -> None:
+    def digest(**settings: Any) -> str:
+        return open_model({"kind": "openai", "name": "m", **settings}).digest
+
+    here, there = {"base_url": "http://127.0.0.1:1/v1"}, {"base_url": "http://127.0.0.1:2/v1"}
+    assert digest(**here) != digest(**there)
+    assert digest(**here, identity="vllm m@abc") == digest(**there, identity="vllm m@abc")
+    assert digest(**here) != digest(**here, extra={"top_p": 0.5})
+
+
+def test_a_thousand_calls_against_a_misbehaving_endpoint_all_end_right_or_with_a_typed_error() -> None:
+    """32 at a time; each attempt draws its fault from the call's own seeded plan, so the right end is known."""
+    calls, policy = 1000, RetryPolicy(attempts=5, timeout=1.0, deadline=30.0, first_wait=0.02, longest_wait=0.2)
+    kinds = ["429", "500", "reset", "timeout", "truncated JSON", "empty choices"]
+    asked_to_wait = refuse(429, {"retry-after": "1"})
+
+    def plan(call: str) -> list[str]:
+        rng = random.Random(call)
+        if rng.random() < 0.03:
+            return rng.choices(kinds, k=policy.attempts)
+        length = rng.choices([0, 1, 2, 3, 4], weights=[50, 30, 12, 6, 2])[0]
+        return rng.choices(kinds, weights=[3, 5, 5, 1, 5, 5], k=length)
+
+    def misbehave(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+        faults = plan(body["messages"][-1]["content"])
+        if attempt > len(faults):
+            behave(handler, body, attempt)
+        elif faults[attempt - 1] == "429":
+            asked_to_wait(handler, body, attempt)
+        else:
+            FAULTS[faults[attempt - 1]][0](handler, body, attempt)
+
+    def end(call: str) -> str | type[ModelError]:
+        try:
+            return model.chat([Message("user", call)], sampling=Sampling()).text
+        except ModelError as error:
+            return type(error)
+
+    names = [f"call {i}" for i in range(calls)]
+    with serving(misbehave) as server:
+        model = client(server, retry=policy, concurrency=32)
+        with ThreadPoolExecutor(32) as pool:
+            ends = dict(zip(names, pool.map(end, names), strict=True))
+        model.close()
+        attempts = {name: len(server.attempts[name]) for name in names}
+        gaps = {name: [b - a for a, b in pairwise(t)] for name, t in server.attempts.items()}
+
+    for name in names:
+        faults = plan(name)
+        lost = len(faults) >= policy.attempts
+        assert ends[name] == (FAULTS[faults[-1]][1] if lost else f"SELECT '{name}'"), (name, faults)
+        assert attempts[name] == min(len(faults) + 1, policy.attempts), (name, faults)
+        assert all(gap >= 1.0 for gap, fault in zip(gaps[name], faults, strict=False) if fault == "429"), name
+    outcome = Counter("right" if isinstance(e, str) else e.__name__ for e in ends.values())
+    assert outcome["right"] > 900
+    assert outcome["ModelUnavailable"] > 0
+    assert outcome["BadReply"] > 0
+    print(json.dumps({"outcomes": outcome, "attempts": sum(attempts.values())}))
