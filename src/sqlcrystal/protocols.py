@@ -130,6 +130,8 @@ class Bank(Protocol):
 class Retriever(Protocol):
     """Stage: consumption."""
 
-    def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: CardId | None = None) -> Sequence[Retrieved]:
-        """At most k cards, best first; ties break by card id."""
+    def retrieve(
+        self, question: Question, bank: Bank, *, k: int, exclude: CardId | frozenset[CardId] | None = None
+    ) -> Sequence[Retrieved]:
+        """At most k cards, best first; ties break by card id; excluded cards never come."""
         ...

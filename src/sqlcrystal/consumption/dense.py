@@ -1,0 +1,118 @@
+"""Retrieval by the cosine of embeddings: question to question, question to payload, and with diversity."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqlcrystal.consumption.selection import Excluded, Roster, checked_width, contenders
+from sqlcrystal.consumption.snapshots import Snapshots
+from sqlcrystal.consumption.vectors import Vectors
+from sqlcrystal.protocols import Bank, Embedder
+from sqlcrystal.types import Card, Question, Retrieved
+
+
+def by_question(card: Card) -> str:
+    """The paper's key: what was asked when the card was made."""
+    return card.question.text
+
+
+def by_payload(card: Card) -> str:
+    """The payload-aware key: what was asked and what the card says."""
+    return f"{card.question.text}\n{card.text}"
+
+
+class DenseIndex:
+    """Exact cosine search over one snapshot; cards with the same key share one row, so they score the same."""
+
+    def __init__(self, cards: Sequence[Card], key: Callable[[Card], str], vectors: Vectors) -> None:
+        """Embed every distinct key."""
+        self.roster = Roster(cards)
+        rows: dict[str, int] = {}
+        self.row_of = np.array([rows.setdefault(key(card), len(rows)) for card in self.roster.cards], dtype=np.intp)
+        self.matrix = vectors.embed(list(rows))
+        self._shared = len(rows) < len(self.roster.cards)
+
+    def search(self, query: NDArray[np.float32], k: int, exclude: Excluded) -> list[Retrieved]:
+        """The k nearest cards."""
+        places = self.nearest(query, k, exclude)
+        return self.roster.ranked(places, self.cosines(places, query), k)
+
+    def nearest(self, query: NDArray[np.float32], k: int, exclude: Excluded) -> NDArray[np.intp]:
+        """The places of the k nearest cards and of what ties with the last of them, in no order."""
+        if not self.roster.cards or k == 0:
+            return np.zeros(0, dtype=np.intp)
+        scores = self.matrix @ query
+        scores = scores[self.row_of] if self._shared else scores
+        return contenders(self.roster.without(scores, exclude), k)
+
+    def cosines(self, places: NDArray[np.intp], query: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The cosines of a few places in double precision: what float32 kernels leave uncertain is settled here."""
+        rows, back = np.unique(self.row_of[places], return_inverse=True)
+        exact: NDArray[np.float64] = self.matrix[rows].astype(np.float64) @ query.astype(np.float64)
+        return exact[back]
+
+
+class Dense:
+    """Same database, nearest questions first: cosine of question to question."""
+
+    key = staticmethod(by_question)
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Share vectors with every retriever that was given the same `Vectors`."""
+        self._vectors = Vectors.of(embedder)
+        self._snapshots = Snapshots(lambda cards: DenseIndex(cards, self.key, self._vectors))
+
+    def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
+        """At most k cards of the question's database, nearest first."""
+        return self.retrieve_from(question.database, question, bank, k=k, exclude=exclude)
+
+    def retrieve_from(
+        self, database: str, question: Question, bank: Bank, *, k: int, exclude: Excluded = None
+    ) -> list[Retrieved]:
+        """At most k cards of a named database: what the controls that cross databases are made of."""
+        cards = bank.cards(database)
+        if not checked_width(k) or not cards:
+            return []
+        return self._search(self._snapshots.index(cards), self._vectors.embed([question.text])[0], k, exclude)
+
+    def _search(self, index: DenseIndex, query: NDArray[np.float32], k: int, exclude: Excluded) -> list[Retrieved]:
+        return index.search(query, k, exclude)
+
+
+class Payload(Dense):
+    """Same database, by a key that holds the card's content beside its question."""
+
+    key = staticmethod(by_payload)
+
+
+class Mmr(Dense):
+    """Same database, maximal marginal relevance: near the question and far from what is already chosen.
+
+    Each step takes the card with the highest balance · cos(question, card) - (1 - balance) · max(0, the highest cosine
+    to a chosen card), which is the card's score; cards beyond the `pool` nearest are not considered.
+    """
+
+    def __init__(self, embedder: Embedder, *, balance: float = 0.5, pool: int = 50) -> None:
+        """Weigh relevance by `balance` in [0, 1], and choose among the `pool` nearest (at least 4 k)."""
+        super().__init__(embedder)
+        self._balance = balance
+        self._pool = pool
+
+    def _search(self, index: DenseIndex, query: NDArray[np.float32], k: int, exclude: Excluded) -> list[Retrieved]:
+        width = max(self._pool, 4 * k)
+        near = index.search(query, width, exclude)
+        places = np.array([index.roster.position[found.card.id] for found in near], dtype=np.intp)
+        rows = index.matrix[index.row_of[places]].astype(np.float64)
+        relevance = self._balance * np.array([found.score for found in near])
+        redundancy = np.zeros(len(near))
+        left = np.ones(len(near), dtype=bool)
+        chosen: list[Retrieved] = []
+        while len(chosen) < k and left.any():
+            marginal = np.where(left, relevance - (1 - self._balance) * redundancy, -np.inf)
+            (best,) = index.roster.ranked(places[left], marginal[left], 1)
+            at = int(np.flatnonzero(places == index.roster.position[best.card.id])[0])
+            left[at] = False
+            chosen.append(best)
+            redundancy = np.maximum(redundancy, rows @ rows[at])
+        return chosen

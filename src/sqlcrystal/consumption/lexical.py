@@ -1,0 +1,69 @@
+"""Retrieval by words: BM25 over the questions of the same database; needs no model at all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqlcrystal.consumption.selection import Excluded, Roster, checked_width, highest
+from sqlcrystal.consumption.snapshots import Snapshots
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.protocols import Bank
+from sqlcrystal.types import Card, Question, Retrieved
+
+STOPWORDS = "english"
+
+
+class LexicalIndex:
+    """bm25s over one snapshot: Lucene's BM25, k1 = 1.5, b = 0.75, English stop words left out, no stemming."""
+
+    def __init__(self, cards: Sequence[Card]) -> None:
+        """Tokenise and weigh every question."""
+        self.roster = Roster(cards)
+        self._bm25s = _bm25s()
+        texts = [card.question.text for card in self.roster.cards]
+        tokens = self._bm25s.tokenize(texts, stopwords=STOPWORDS, show_progress=False)
+        self._words = tokens.vocab
+        self._model = None
+        if self._words:  # bm25s cannot index texts without a single word
+            self._model = self._bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+            self._model.index(tokens, create_empty_token=False, show_progress=False)
+
+    def search(self, text: str, k: int, exclude: Excluded) -> list[Retrieved]:
+        """The k cards that share most with the text; cards that share nothing score 0 and come last."""
+        scores = self.roster.without(np.round(self.scores(text), 5), exclude)
+        places = highest(scores, k)
+        return self.roster.ranked(places, scores[places].astype(np.float64), k)
+
+    def scores(self, text: str) -> NDArray[np.float32]:
+        """The score of every card, in the order of their ids."""
+        (words,) = self._bm25s.tokenize([text], stopwords=STOPWORDS, return_ids=False, show_progress=False)
+        known = [word for word in words if word in self._words]
+        if self._model is None or not known:
+            return np.zeros(len(self.roster.cards), dtype=np.float32)
+        found: NDArray[np.float32] = self._model.get_scores(known)
+        return found
+
+
+class Bm25:
+    """Same database, by the words that questions share."""
+
+    def __init__(self) -> None:
+        """Build each index when it is first asked for."""
+        self._snapshots = Snapshots(LexicalIndex)
+
+    def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
+        """At most k cards of the question's database, the most words in common first."""
+        cards = bank.cards(question.database)
+        if not checked_width(k) or not cards:
+            return []
+        return self._snapshots.index(cards).search(question.text, k, exclude)
+
+
+def _bm25s() -> Any:
+    try:
+        import bm25s
+    except ImportError as error:
+        raise ConfigError("retriever: bm25 needs the package bm25s; pip install 'sqlcrystal[local]'") from error
+    return bm25s

@@ -1,0 +1,77 @@
+"""From scores to cards: the k best, ties by card id, the same on every machine."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.protocols import Bank
+from sqlcrystal.types import Card, CardId, Question, Retrieved
+
+Excluded: TypeAlias = CardId | frozenset[CardId] | None
+
+DECIMALS = 6
+"""Scores are rounded to this many places, below what threads and BLAS kernels change, so that equal cards tie."""
+MARGIN = 1e-5
+
+
+def own_cards(question: Question, bank: Bank) -> frozenset[CardId]:
+    """Every card that came from this very question: what retention must not show it again."""
+    return frozenset(card.id for card in bank.cards(question.database) if card.question.id == question.id)
+
+
+def excluded_ids(exclude: Excluded) -> frozenset[CardId]:
+    """One id, several or none, as a set."""
+    if exclude is None:
+        return frozenset()
+    return exclude if isinstance(exclude, frozenset) else frozenset([exclude])
+
+
+def checked_width(k: int) -> int:
+    """The retrieval width, refused where it makes no sense."""
+    if k < 0:
+        raise ConfigError(f"k: must be 0 or more, not {k}")
+    return k
+
+
+class Roster:
+    """Cards in the order of their ids: a card's position is its rank among ties."""
+
+    def __init__(self, cards: Sequence[Card]) -> None:
+        """Sort the cards once."""
+        self.cards = tuple(sorted(cards, key=lambda card: card.id))
+        self.position = {card.id: place for place, card in enumerate(self.cards)}
+
+    def without(self, scores: NDArray[np.float32], exclude: Excluded) -> NDArray[np.float32]:
+        """The scores with those of excluded cards sunk below all others, in place."""
+        for card_id in excluded_ids(exclude):
+            if card_id in self.position:
+                scores[self.position[card_id]] = -np.inf
+        return scores
+
+    def ranked(self, places: NDArray[np.intp], scores: NDArray[np.float64], k: int) -> list[Retrieved]:
+        """The k best of these places, ties by card id."""
+        rounded = np.round(scores, DECIMALS) + 0.0  # so that -0.0 is 0.0
+        best = np.lexsort((places, -rounded))[:k]
+        return [Retrieved(self.cards[places[i]], float(rounded[i])) for i in best]
+
+
+def contenders(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
+    """The places whose score is, within rounding, among the k highest; excluded ones are never among them."""
+    floor = np.float32(-np.inf)
+    if 0 < k < len(scores):
+        floor = np.partition(scores, len(scores) - k)[len(scores) - k] - np.float32(MARGIN)
+    places = np.flatnonzero(scores >= floor)
+    return places[scores[places] > -np.inf]
+
+
+def highest(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
+    """The places of the k highest scores, equal ones by place, in no order; excluded ones are never among them."""
+    places: NDArray[np.intp] = np.arange(len(scores))
+    if k < len(scores):
+        last = np.partition(scores, len(scores) - k)[len(scores) - k]
+        above = np.flatnonzero(scores > last)
+        places = np.concatenate([above, np.flatnonzero(scores == last)[: k - len(above)]])
+    return places[scores[places] > -np.inf]
