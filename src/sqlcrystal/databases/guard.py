@@ -5,9 +5,10 @@ statement names is harmless, or that the statement is cheap. The engine lock of 
 """
 
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Set
+from functools import cache, lru_cache
 
+from msgspec import Struct
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
@@ -18,14 +19,18 @@ from sqlcrystal.types import Failure, FailureKind
 
 MAX_CHARACTERS = 200_000
 MAX_DEPTH = 100
-MAX_BARE_JOINS = 12
+MAX_BARE_JOINS = 10
+MAX_TYPE_CALLS = 5
+FEW_TOKENS = 16
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
+_JOINS = frozenset({TokenType.JOIN, TokenType.STRAIGHT_JOIN})
 _JOIN_CONDITION = frozenset({TokenType.ON, TokenType.USING})
 _ESCAPES = re.compile(r"\x1b\[\d*m")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w$]*")
 _ROOTS = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
 _PARTS = vocabulary.node_types()
+_LEAVES = frozenset({exp.Identifier, exp.Literal, exp.Null, exp.Boolean})
 
 
 def check(sql: str, dialect: str) -> Failure | None:
@@ -60,11 +65,16 @@ def _parsed(sql: str, dialect: str) -> list[exp.Expr] | str:
         return "the statement holds a NUL character"
     if dialect == "mysql" and ("/*!" in sql or "/*M!" in sql):
         return "a comment that MySQL executes is not allowed in a read-only query"
-    language = Dialect.get_or_raise(dialect)
+    language = _language(dialect)
     tokens = language.tokenize(sql)
-    if excess := _excess(sql, tokens):
+    if len(tokens) > FEW_TOKENS and (excess := _excess(tokens, language.parser_class.TYPE_TOKENS)):
         return excess
     return [tree for tree in language.parser().parse(tokens, sql) if tree and type(tree) is not exp.Semicolon]
+
+
+@cache
+def _language(dialect: str) -> Dialect:
+    return Dialect.get_or_raise(dialect)
 
 
 def _forbidden(tree: exp.Expr, dialect: str) -> Failure | None:
@@ -72,21 +82,30 @@ def _forbidden(tree: exp.Expr, dialect: str) -> Failure | None:
     if not isinstance(tree, _ROOTS):
         return _refused(f"{_kind(tree)} is not a query; only SELECT, WITH … SELECT, set operations and VALUES may run")
     functions = vocabulary.FUNCTIONS[dialect]
-    for node in tree.walk():
+    waiting: list[exp.Expr] = [tree]
+    while waiting:
+        node = waiting.pop()
         kind = type(node)
-        if kind in _PARTS:
-            continue
-        if kind is exp.Table:
-            reason = _table(node, dialect)
-        elif kind is exp.Anonymous or kind is exp.AnonymousAggFunc:
-            reason = _function(node.name, functions)
-        elif kind is exp.Select:
-            reason = _select(node)
-        else:
-            reason = _kind(node)
-        if reason:
+        if kind not in _PARTS and (reason := _reason(node, dialect, functions)):
             return _refused(f"{reason} is not allowed in a read-only query")
+        for value in node.args.values():
+            if isinstance(value, list):
+                waiting += [part for part in value if isinstance(part, exp.Expr)]
+            elif isinstance(value, exp.Expr) and type(value) not in _LEAVES:
+                waiting.append(value)
     return None
+
+
+def _reason(node: exp.Expr, dialect: str, functions: vocabulary.Denied) -> str | None:
+    """Why a node outside the plain vocabulary may not stand here, if so."""
+    kind = type(node)
+    if kind is exp.Table:
+        return _table(node, dialect)
+    if kind is exp.Select:
+        return _select(node)
+    if kind is exp.Anonymous or kind is exp.AnonymousAggFunc:
+        return _function(node.name, functions)
+    return _kind(node)
 
 
 def _function(name: str, functions: vocabulary.Denied) -> str | None:
@@ -121,37 +140,39 @@ def _select(node: exp.Expr) -> str | None:
     return "an optimizer hint" if arguments.get("hint") else None
 
 
-def _excess(sql: str, tokens: list[Token]) -> str | None:
-    """Nesting that would overflow the parser's stack, and joins on which its backtracking is exponential."""
-    lowered = sql.lower()
-    if lowered.count("(") + lowered.count("[") + lowered.count("{") + lowered.count("case") > MAX_DEPTH:
-        depth = deepest = 0
-        for token in tokens:
-            kind = token.token_type
-            depth += (kind in _OPENING) - (kind in _CLOSING)
-            deepest = max(deepest, depth)
-        if deepest > MAX_DEPTH:
-            return f"the statement is nested more than {MAX_DEPTH} deep"
-    if lowered.count("join") > MAX_BARE_JOINS and _bare_joins(tokens) > MAX_BARE_JOINS:
-        return f"more than {MAX_BARE_JOINS} joins have neither ON nor USING"
+def _excess(tokens: list[Token], types: Set[TokenType]) -> str | None:
+    """Nesting that would overflow the parser's stack, and the two shapes on which its backtracking is exponential.
+
+    Those are joins without a condition, and names of types used as functions, such as DATE(…), inside one another.
+    """
+    nested = [_Nested()]
+    bare_joins = type_calls = 0
+    before: TokenType | None = None
+    for token in tokens:
+        kind = token.token_type
+        if kind in _OPENING:
+            nested.append(_Nested(before in types))
+            type_calls += nested[-1].is_type
+        elif kind in _CLOSING and len(nested) > 1:
+            closed = nested.pop()
+            type_calls -= closed.is_type
+            bare_joins += closed.open_join
+        elif kind in _JOINS:
+            bare_joins += nested[-1].open_join
+            nested[-1].open_join = True
+        elif kind in _JOIN_CONDITION:
+            nested[-1].open_join = False
+        if len(nested) > MAX_DEPTH or type_calls > MAX_TYPE_CALLS or bare_joins > MAX_BARE_JOINS:
+            return "the statement is nested too deeply, or joins too often without ON"
+        before = kind
     return None
 
 
-def _bare_joins(tokens: Iterable[Token]) -> int:
-    """How many JOINs are not followed by a condition before the next JOIN of the same parenthesis."""
-    open_joins, bare = [0], 0
-    for token in tokens:
-        kind = token.token_type
-        if kind is TokenType.L_PAREN:
-            open_joins.append(0)
-        elif kind is TokenType.R_PAREN and len(open_joins) > 1:
-            bare += open_joins.pop()
-        elif kind is TokenType.JOIN:
-            bare += open_joins[-1]
-            open_joins[-1] = 1
-        elif kind in _JOIN_CONDITION:
-            open_joins[-1] = 0
-    return bare + sum(open_joins)
+class _Nested(Struct):
+    """One open parenthesis: does it belong to a type's name, and is its last JOIN still without a condition?"""
+
+    is_type: bool = False
+    open_join: bool = False
 
 
 def _kind(node: exp.Expr) -> str:
