@@ -1,0 +1,64 @@
+"""What every writer shares: from an admitted episode to a card with an id, a token estimate and its provenance."""
+
+import hashlib
+import re
+from typing import ClassVar
+
+from sqlcrystal.protocols import Database
+from sqlcrystal.types import Admitted, Card, CardId, Episode
+
+WORD_PIECE = re.compile(r"[^\W\d_]{1,5}|\d{1,3}|[^\w\s]|_")
+
+
+class CardWriter:
+    """Renders an episode as the text that later questions see; a subclass says how."""
+
+    name: ClassVar[str]
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def render(self, episode: Episode) -> str:
+        """The card's text."""
+        raise NotImplementedError
+
+    def write(self, admitted: Admitted) -> Card:
+        """Turn an admitted episode into a card."""
+        if not isinstance(admitted, Admitted):
+            raise TypeError("a writer accepts nothing but what admission let through")
+        episode = admitted.episode
+        text = self.render(episode).strip()
+        return Card(
+            id=card_id(episode, self.name),
+            database=episode.question.database,
+            question=episode.question,
+            sql=episode.sql,
+            text=text,
+            writer=self.name,
+            source=episode.source,
+            admission=admitted.admission,
+            fingerprint=self.database.fingerprint(),
+            tokens=estimate_tokens(text),
+        )
+
+
+def card_id(episode: Episode, writer: str) -> CardId:
+    """The same episode, written the same way, is the same card: a digest of database, writer, question and SQL."""
+    question = episode.question
+    named = "\0".join([question.database, writer, question.id, episode.sql])
+    return CardId(hashlib.sha256(named.encode()).hexdigest()[:16])
+
+
+def estimate_tokens(text: str) -> int:
+    """An estimate, without any model's vocabulary: a token per five letters, three digits or one sign."""
+    return len(WORD_PIECE.findall(text))
+
+
+def fence_sql(sql: str) -> str:
+    """SQL in its own block."""
+    return f"```sql\n{sql.strip()}\n```"
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks."""
+    return " ".join(text.split())

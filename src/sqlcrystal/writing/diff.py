@@ -1,0 +1,144 @@
+"""What a repair changed, clause by clause, over the syntax trees of the wrong and the repaired query."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec import Struct
+from sqlglot import exp
+
+from sqlcrystal.solving.dialect import grammar
+from sqlcrystal.writing.syntax import canonical, from_clause, parse
+
+NOTHING = "(none)"
+QUERY = "QUERY"
+CLAUSES = (
+    "WITH",
+    "SET OPERATION",
+    "SELECT",
+    "FROM",
+    "JOIN",
+    "WHERE",
+    "GROUP BY",
+    "HAVING",
+    "ORDER BY",
+    "LIMIT",
+    "OFFSET",
+)
+BETWEEN = {"WHERE": " AND ", "HAVING": " AND ", "JOIN": " "}
+
+
+class ClauseDiff(Struct, frozen=True):
+    """One clause that differs: the parts only the wrong query has, and the parts only the repaired one has."""
+
+    clause: str
+    wrong: str
+    fixed: str
+
+
+def diff(wrong: str | None, fixed: str, dialect: str) -> tuple[ClauseDiff, ...]:
+    """The clauses that differ, in SQL's order; SQL that cannot be parsed differs as a whole, under QUERY."""
+    before, after = parse(wrong, dialect), parse(fixed, dialect)
+    if before is None or after is None:
+        whole = ClauseDiff(QUERY, _line(wrong or NOTHING), _line(fixed))
+        return () if whole.wrong == whole.fixed else (whole,)
+    plain = canonical(before, after)
+    if isinstance(before, exp.SetOperation) != isinstance(after, exp.SetOperation):
+        return (ClauseDiff("SET OPERATION", _line(wrong or NOTHING), _line(fixed)),)
+    left, right = parts(before, plain[0]), parts(after, plain[1])
+    found = [d for clause in CLAUSES if (d := _compare(clause, left.get(clause, []), right.get(clause, []), dialect))]
+    return tuple(found)
+
+
+Part = tuple[str, exp.Expr]
+"""A part of a clause: its canonical text, by which it is compared, and the tree as it was written."""
+
+
+def parts(written: exp.Query, plain: exp.Query) -> dict[str, list[Part]]:
+    """The parts of every clause of a query; the two trees have the same shape."""
+    keys = _clauses(plain)
+    return {
+        clause: [(_key(key), node) for key, node in zip(keys[clause], nodes, strict=True)]
+        for clause, nodes in _clauses(written).items()
+    }
+
+
+def _clauses(tree: exp.Query) -> dict[str, list[exp.Expr]]:
+    """Clause to nodes: a select's own clauses, or the branches of a set operation."""
+    found: dict[str, list[exp.Expr]] = {"WITH": list(_listed(tree, "with_"))}
+    if isinstance(tree, exp.SetOperation):
+        found["SET OPERATION"] = [tree]
+    elif isinstance(tree, exp.Select):
+        distinct = tree.args.get("distinct")
+        start = from_clause(tree)
+        found["SELECT"] = [*([distinct] if distinct else []), *tree.expressions]
+        found["FROM"] = [start.this] if start else []
+        found["JOIN"] = list(tree.args.get("joins") or [])
+        found["WHERE"] = list(_conjuncts(tree.args.get("where")))
+        found["GROUP BY"] = list(_listed(tree, "group"))
+        found["HAVING"] = list(_conjuncts(tree.args.get("having")))
+    found["ORDER BY"] = list(_listed(tree, "order"))
+    found["LIMIT"] = [node.expression for node in [tree.args.get("limit")] if isinstance(node, exp.Limit)]
+    found["OFFSET"] = [node.expression for node in [tree.args.get("offset")] if isinstance(node, exp.Offset)]
+    return found
+
+
+def _listed(tree: exp.Expr, key: str) -> Iterable[exp.Expr]:
+    clause = tree.args.get(key)
+    return clause.expressions if clause is not None else ()
+
+
+def _conjuncts(clause: exp.Expr | None) -> Iterable[exp.Expr]:
+    if clause is None:
+        return ()
+    condition = clause.this
+    return condition.flatten(unnest=False) if isinstance(condition, exp.And) else (condition,)
+
+
+def _key(node: exp.Expr) -> str:
+    """The text by which parts are compared; the name of a result column and needless parentheses do not count."""
+    bare = node.unalias()
+    inner = bare.unnest()
+    return (bare if isinstance(inner, exp.Connector) else inner).sql()
+
+
+def _compare(clause: str, left: list[Part], right: list[Part], dialect: str) -> ClauseDiff | None:
+    if [key for key, _ in left] == [key for key, _ in right]:
+        return None
+    only_left, only_right = _only(left, right), _only(right, left)
+    if not only_left and not only_right:  # the same parts in another order: that matters where order shows
+        if clause not in {"SELECT", "ORDER BY"}:
+            return None
+        only_left, only_right = left, right
+    return ClauseDiff(
+        clause,
+        _render(clause, only_left, len(left), dialect),
+        _render(clause, only_right, len(right), dialect),
+    )
+
+
+def _only(these: list[Part], those: list[Part]) -> list[Part]:
+    """The parts of these that those lack, counting repeats, in order."""
+    left = Counter(key for key, _ in those)
+    kept = []
+    for key, node in these:
+        if left[key]:
+            left[key] -= 1
+        else:
+            kept.append((key, node))
+    return kept
+
+
+def _render(clause: str, shown: list[Part], total: int, dialect: str) -> str:
+    """The differing parts as SQL; "..." stands for the parts both queries share."""
+    if not shown:
+        return "..." if total else NOTHING
+    nodes = [node for _, node in shown if not isinstance(node, exp.Distinct)]
+    text = BETWEEN.get(clause, ", ").join(node.sql(dialect=grammar(dialect)).strip(", ") for node in nodes)
+    if len(nodes) < len(shown):
+        return f"DISTINCT {text or '...'}"
+    gap = "" if text.startswith("(") else " "
+    return f"...{gap}{text}" if len(shown) < total else text
+
+
+def _line(sql: str) -> str:
+    return " ".join(sql.split())

@@ -1,0 +1,169 @@
+"""The paper's worked example: one episode, one ladder of cards, each pinned word for word."""
+
+import pytest
+from msgspec.structs import replace
+
+from sqlcrystal.admission import Oracle
+from sqlcrystal.assembly import WRITERS, writer
+from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.protocols import Database
+from sqlcrystal.types import (
+    Admitted,
+    Attempt,
+    Call,
+    Completion,
+    Episode,
+    Message,
+    Probe,
+    Question,
+    Round,
+    Rows,
+    Sampling,
+)
+
+QUESTION = Question(
+    id="california_schools-42",
+    database="california_schools",
+    text="How many active and closed District Community Day Schools are there in the county of Alpine?",
+)
+WRONG = (
+    "SELECT COUNT(*) FROM schools WHERE County = 'Alpine' AND (StatusType='Active' OR StatusType='Closed') "
+    "AND (GSoffered LIKE '%Community Day School%' OR GSserved LIKE '%Community Day School%')"
+)
+REPAIRED = (
+    "SELECT COUNT(*) FROM schools WHERE County = 'Alpine' AND (StatusType='Active' OR StatusType='Closed') "
+    "AND (School LIKE '%Community Day%' OR DOCType LIKE '%Community Day%')"
+)
+PROBES = (
+    Probe(
+        "SELECT DISTINCT StatusType, COUNT(*) FROM schools WHERE County='Alpine' GROUP BY StatusType",
+        Rows(("StatusType", "COUNT(*)"), (("Active", 5), ("Closed", 11), ("Merged", 1))),
+    ),
+    Probe(
+        "SELECT School, GSoffered, GSserved FROM schools WHERE County='Alpine' LIMIT 20",
+        Rows(("School", "GSoffered", "GSserved"), (("Alpine County Community Day", "K-12", None),)),
+    ),
+)
+LESSON = (
+    "school-type classifications are often stored in the school name or document-type fields, not grade-span columns."
+)
+WHEN = "the target school type is identified by name patterns in 'School'/'DOCType', not grade-span columns."
+CAPSULE = f"""\
+```json
+{{"trigger": "Question asks for 'Community Day Schools' but initial SQL filters on 'GSoffered'/'GSserved'.",
+ "applicability": "{WHEN}",
+ "negative_guard": "the type is defined by grade ranges in 'GSoffered'/'GSserved', or the schema lacks those columns.",
+ "lesson": "{LESSON}"}}
+```"""
+
+
+def call(purpose: str, reply: str) -> Call:
+    asked = (Message("user", "…"),)
+    return Call(purpose=purpose, messages=asked, sampling=Sampling(), completion=Completion(text=reply))
+
+
+EPISODE = Episode(
+    attempt=Attempt(question=QUESTION, call=call("solve", f"```sql\n{WRONG}\n```"), sql=WRONG),
+    source="T3",
+    sql=REPAIRED,
+    rounds=(
+        Round(
+            calls=(
+                call("probe", "\n".join(f"```sql\n{probe.sql}\n```" for probe in PROBES)),
+                call("revise", f"The label is in School.\n```sql\n{REPAIRED}\n```"),
+            ),
+            sql=REPAIRED,
+            execution=Rows(("COUNT(*)",), ((2,),)),
+            probes=PROBES,
+            accepted=True,
+        ),
+    ),
+)
+
+W2_BODY = """\
+Q: How many active and closed District Community Day Schools are there in the county of Alpine?
+- Wrong: ...(GSoffered LIKE '%Community Day School%' OR GSserved LIKE '%Community Day School%')
+- Fixed: ...(School LIKE '%Community Day%' OR DOCType LIKE '%Community Day%')
+- Clause: WHERE"""
+W3 = f"Past repair (failure mode: value-literal, column-ref):\n{W2_BODY}"
+
+CARDS = {
+    "W0": f"""\
+Q: How many active and closed District Community Day Schools are there in the county of Alpine?
+```sql
+{REPAIRED}
+```""",
+    "W1": f"""\
+Past repair trace:
+Q: How many active and closed District Community Day Schools are there in the county of Alpine?
+- First attempt:
+```sql
+{WRONG}
+```
+- Round 1 (accepted):
+```sql
+SELECT DISTINCT StatusType, COUNT(*) FROM schools WHERE County='Alpine' GROUP BY StatusType
+```
+```sql
+SELECT School, GSoffered, GSserved FROM schools WHERE County='Alpine' LIMIT 20
+```
+SELECT DISTINCT StatusType, COUNT(*) FROM schools WHERE County='Alpine' GROUP BY StatusType
+  -> Active|5  Closed|11  Merged|1
+SELECT School, GSoffered, GSserved FROM schools WHERE County='Alpine' LIMIT 20
+  -> Alpine County Community Day|K-12|NULL
+The label is in School.
+```sql
+{REPAIRED}
+```
+  -> 2
+- Final SQL:
+```sql
+{REPAIRED}
+```""",
+    "W2": f"Past repair:\n{W2_BODY}",
+    "W3": W3,
+    "W3+A": f"{W3}\n- Final SQL:\n```sql\n{REPAIRED}\n```",
+    "W4": f"""\
+{W3}
+- Guard: Apply only when filtering on this column; verify the literal actually exists in the column first.""",
+    "W5": f"""\
+{W3}
+- Trigger: Question asks for 'Community Day Schools' but initial SQL filters on 'GSoffered'/'GSserved'.
+- Apply-when: {WHEN}
+- Do-NOT-apply-when: the type is defined by grade ranges in 'GSoffered'/'GSserved', or the schema lacks those columns.
+- Lesson: {LESSON}""",
+    "W5-lesson": f"- Lesson: {LESSON}",
+}
+
+
+def admitted(episode: Episode = EPISODE) -> Admitted:
+    verdict = Oracle(lambda question, sql: True).verify(episode)
+    assert isinstance(verdict, Admitted)
+    return verdict
+
+
+def test_the_example_covers_every_format() -> None:
+    assert CARDS.keys() == WRITERS.keys()
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_the_worked_example_is_written_as_in_the_paper(name: str, shop: Database) -> None:
+    card = writer(name, database=shop, model=ScriptedModel([CAPSULE])).write(admitted())
+    assert card.text == CARDS[name]
+    assert (card.writer, card.source, card.sql) == (name, "T3", REPAIRED)
+
+
+def test_a_capsule_field_that_strays_from_the_episode_is_blanked(shop: Database) -> None:
+    strayed = CAPSULE.replace("name patterns in 'School'", "name patterns in 'SchoolKind'")
+    card = writer("W5", database=shop, model=ScriptedModel([strayed])).write(admitted())
+    assert "Apply-when" not in card.text
+    assert card.text.count("\n- ") == CARDS["W5"].count("\n- ") - 1
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_the_same_episode_is_the_same_card_and_another_sql_another(name: str, shop: Database) -> None:
+    def id_of(episode: Episode) -> str:
+        return writer(name, database=shop, model=ScriptedModel([CAPSULE])).write(admitted(episode)).id
+
+    assert id_of(EPISODE) == id_of(EPISODE)
+    assert id_of(EPISODE) != id_of(replace(EPISODE, sql="SELECT 1"))
