@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -11,6 +11,7 @@ from sqlcrystal.databases import open_database
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.protocols import Database
 from sqlcrystal.scoring.cache import GoldCache
+from sqlcrystal.scoring.tokens import sqlite_key
 from sqlcrystal.scoring.verdicts import Verdict, compare, rule_named
 from sqlcrystal.scoring.workers import run_chunks
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
@@ -29,8 +30,18 @@ class Pair(NamedTuple):
     predicted: str
 
 
+class _Task(NamedTuple):
+    """A pair with its place and, for each side, a key that equal statements share."""
+
+    place: int
+    pair: Pair
+    gold_key: str
+    predicted_key: str
+
+
 OnProgress: TypeAlias = Callable[[int, int], None]
-_Chunk: TypeAlias = tuple[str, Sequence[tuple[int, str, str]]]
+_Statement: TypeAlias = tuple[str, str]
+_Chunk: TypeAlias = tuple[str, list["_Task"]]
 _Result: TypeAlias = list[tuple[int, Verdict]]
 
 
@@ -47,8 +58,8 @@ def judge(
 ) -> list[Verdict]:
     """One verdict per pair, in order; `cache` keeps gold results for the next run."""
     rule_named(rule)
-    places = {pair: index for index, pair in enumerate(dict.fromkeys(pairs))}
-    chunks = _chunks(places)
+    tasks = _tasks(pairs, locations)
+    chunks = _chunks(tasks.values())
     check_files({database: locations[database] for database, _ in chunks})
     digests = _digests(chunks, locations, cache)
     verdicts: dict[int, Verdict] = {}
@@ -56,11 +67,11 @@ def judge(
     def collect(result: _Result) -> None:
         verdicts.update(result)
         if on_progress:
-            on_progress(len(verdicts), len(places))
+            on_progress(len(verdicts), len(tasks))
 
     def start() -> None:
         if on_progress:
-            on_progress(0, len(places))
+            on_progress(0, len(tasks))
 
     @contextmanager
     def open_worker() -> Iterator[Callable[[_Chunk], _Result]]:
@@ -71,7 +82,7 @@ def judge(
             judge_.close()
 
     run_chunks(open_worker, chunks, jobs=jobs or available_cores(), on_start=start, on_result=collect)
-    return [verdicts[places[pair]] for pair in pairs]
+    return [verdicts[tasks[pair].place] for pair in pairs]
 
 
 def available_cores() -> int:
@@ -152,31 +163,31 @@ class _Judge:
 
     def __call__(self, chunk: _Chunk) -> _Result:
         """Judge a chunk; it holds every pair that shares any SQL with it, so nothing runs twice."""
-        database, pairs = chunk
+        database, tasks = chunk
         done: dict[str, Execution] = {}
-        for _, gold, _ in pairs:
-            if gold not in done:
-                done[gold] = self._execute_gold(database, gold)
+        for task in tasks:
+            if task.gold_key not in done:
+                done[task.gold_key] = self._execute_gold(database, task.pair.gold, task.gold_key)
         verdicts = []
-        for index, gold, predicted in pairs:
-            if predicted not in done:
-                done[predicted] = self._execute(database, predicted)
-            verdicts.append((index, compare(done[gold], done[predicted], self._rule, gold_sql=gold)))
+        for place, pair, gold_key, predicted_key in tasks:
+            if predicted_key not in done:
+                done[predicted_key] = self._execute(database, pair.predicted)
+            verdicts.append((place, compare(done[gold_key], done[predicted_key], self._rule, gold_sql=pair.gold)))
         return verdicts
 
     def _execute(self, database: str, sql: str) -> Execution:
         return self._databases.execute(database, sql, timeout=self._timeout, max_rows=self._max_rows)
 
-    def _execute_gold(self, database: str, sql: str) -> Execution:
+    def _execute_gold(self, database: str, sql: str, key: str) -> Execution:
         digest = self._digests.get(database)
         if self._cache is None or digest is None:
             return self._execute(database, sql)
-        kept = self._cache.get(digest, sql)
+        kept = self._cache.get(digest, key)
         if kept is not None and len(kept.rows) <= self._max_rows:
             return kept
         execution = self._execute(database, sql)
         if isinstance(execution, Rows):
-            self._cache.put(digest, sql, execution)
+            self._cache.put(digest, key, execution)
         return execution
 
     def close(self) -> None:
@@ -194,23 +205,46 @@ def _digests(chunks: Sequence[_Chunk], locations: Mapping[str, str], cache: Gold
     return {database: cache.digest_of(path) for database, path in files.items() if path is not None}
 
 
-def _chunks(places: Mapping[Pair, int]) -> list[_Chunk]:
-    """Pairs in chunks of one database, such that no SQL is in two chunks; the largest chunks come first."""
-    leader: dict[tuple[str, str], tuple[str, str]] = {}
+def _tasks(pairs: Sequence[Pair], locations: Mapping[str, str]) -> dict[Pair, _Task]:
+    """Every pair once, with the keys of its statements."""
+    files = {database for database, location in locations.items() if _is_sqlite(location)}
+    keys: dict[str, str] = {}
 
-    def find(node: tuple[str, str]) -> tuple[str, str]:
+    def key(database: str, sql: str) -> str:
+        if database not in files:
+            return sql
+        if sql not in keys:
+            keys[sql] = sqlite_key(sql)
+        return keys[sql]
+
+    return {
+        pair: _Task(place, pair, key(pair.database, pair.gold), key(pair.database, pair.predicted))
+        for place, pair in enumerate(dict.fromkeys(pairs))
+    }
+
+
+def _is_sqlite(location: str) -> bool:
+    return database_file(location) is not None and not location.startswith("duckdb")
+
+
+def _chunks(tasks: Iterable[_Task]) -> list[_Chunk]:
+    """Tasks in chunks of one database, such that no statement is in two chunks; the largest chunks come first."""
+    tasks = list(tasks)
+    leader: dict[_Statement, _Statement] = {}
+
+    def find(node: _Statement) -> _Statement:
         while (above := leader.setdefault(node, node)) != node:
             leader[node] = leader[above]
             node = leader[node]
         return node
 
-    for pair in places:
-        leader[find((pair.database, pair.predicted))] = find((pair.database, pair.gold))
-    components: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
-    for pair, index in places.items():
-        components.setdefault(find((pair.database, pair.gold)), []).append((index, pair.gold, pair.predicted))
+    for task in tasks:
+        leader[find((task.pair.database, task.predicted_key))] = find((task.pair.database, task.gold_key))
+    components: dict[_Statement, list[_Task]] = {}
+    for task in tasks:
+        components.setdefault(find((task.pair.database, task.gold_key)), []).append(task)
     chunks: list[_Chunk] = []
-    open_chunk: dict[str, list[tuple[int, str, str]]] = {}
+    open_chunk: dict[str, list[_Task]] = {}
     for (database, _), members in components.items():
         current = open_chunk.get(database)
         if current is None or len(current) + len(members) > _CHUNK:

@@ -21,7 +21,7 @@ Table = Sequence[Row]
 
 def same_set(gold: Table, predicted: Table) -> bool:
     """BIRD: equal as sets of rows."""
-    return gold == predicted or set(gold) == set(predicted)
+    return gold is predicted or set(gold) == set(predicted)
 
 
 def columns_within(gold: Table, predicted: Table) -> bool:
@@ -49,6 +49,8 @@ def same_bag(gold: Table, predicted: Table, *, ordered: bool) -> bool:
 
 def same_denotation(gold: Table, predicted: Table, *, ordered: bool) -> bool:
     """Spider: some order of the prediction's columns makes the bags (or, when ordered, the lists) equal."""
+    if gold is predicted:
+        return True
     if not gold or not predicted:
         return len(gold) == len(predicted)
     if len(gold) != len(predicted) or len(gold[0]) != len(predicted[0]):

@@ -6,6 +6,9 @@ Not a parser: the rules that need it mirror evaluators which look at tokens only
 import re
 
 _SKIPPED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)"""
+_QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\])""")
+_HAS_QUOTE = re.compile(r"""['"`\[]""")
+_UNUSUAL = re.compile(r"""[xX]['"]|[\x00-\x08\x0b\x0e-\x1f\x7f]""")
 _DISTINCT = re.compile(rf"({_SKIPPED})|\bdistinct\b", re.IGNORECASE | re.DOTALL)
 _ORDER_OR_PARENTHESIS = re.compile(rf"(?:{_SKIPPED})|(\()|(\))|(\border\s+by\b)", re.IGNORECASE | re.DOTALL)
 _VOLATILE = re.compile(
@@ -13,6 +16,27 @@ _VOLATILE = re.compile(
     r"|\b(?:date|time|datetime|julianday|unixepoch)\s*\(\s*\)",
     re.IGNORECASE,
 )
+
+
+def sqlite_key(sql: str) -> str:
+    """A text that two statements share only if SQLite reads the same tokens in both: case and layout are folded.
+
+    Only for SQLite, where neither can change a row of the result. Text that is not plain (comments, BLOB literals,
+    control or non-ASCII characters) is left as it is.
+    """
+    if not sql.isascii() or "--" in sql or "/*" in sql or _UNUSUAL.search(sql):
+        return sql
+    parts = _QUOTED.split(sql) if _HAS_QUOTE.search(sql) else [sql]
+    parts[::2] = [_fold(part) for part in parts[::2]]
+    return " ".join(parts).rstrip(" ;")
+
+
+def _fold(part: str) -> str:
+    """Lower case, single blanks, and none beside a comma or parenthesis, which end a token by themselves."""
+    text = " ".join(part.lower().split())
+    for mark in ",()":
+        text = text.replace(f" {mark}", mark).replace(f"{mark} ", mark)
+    return text
 
 
 def without_distinct(sql: str) -> str:

@@ -4,6 +4,7 @@ Parsing SQL holds Python's lock, so threads alone leave cores idle. Forking is u
 other thread; a forked worker inherits the chunks, so only verdicts travel.
 """
 
+import gc
 import multiprocessing
 import sys
 import threading
@@ -128,6 +129,7 @@ def _collect(workers: dict[Connection, Any], on_result: Callable[[Result], None]
 
 def _serve(open_worker: OpenWorker[Chunk, Result], chunks: Sequence[Chunk], following: Any, out: Connection) -> None:
     """A forked worker's life: take the next chunk until none is left."""
+    gc.freeze()  # a collection that walks the inherited heap would copy its pages
     try:
         with open_worker() as work:
             while True:

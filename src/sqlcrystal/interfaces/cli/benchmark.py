@@ -1,0 +1,90 @@
+"""`sqlcrystal benchmark`: which benchmarks there are, and whether their gold can be trusted."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sqlcrystal.interfaces.cli.output import print_json, print_table
+from sqlcrystal.interfaces.cli.score import (
+    AsJson,
+    DatabaseLocations,
+    DataFolder,
+    Jobs,
+    OnlyDatabases,
+    SkipMissing,
+    Timeout,
+    progress_bar,
+    tell_missing,
+)
+
+if TYPE_CHECKING:
+    from sqlcrystal.benchmarks.preflight import Preflight
+
+group = typer.Typer(help="Benchmarks: what there is, and whether its gold runs.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Attach the group."""
+    app.add_typer(group, name="benchmark")
+
+
+@group.command("list")
+def list_benchmarks(as_json: AsJson = False) -> None:
+    """Name every benchmark and what its folder must hold."""
+    from sqlcrystal.benchmarks.catalogue import BENCHMARKS
+
+    rows = [(name, description) for name, (_, description) in BENCHMARKS.items()]
+    if as_json:
+        print_json([{"name": name, "description": description} for name, description in rows])
+    else:
+        print_table("benchmarks", ["name", "what it is"], rows)
+
+
+@group.command("check")
+def check(
+    name: Annotated[str, typer.Argument(help="The benchmark; `sqlcrystal benchmark list` shows all.")],
+    *,
+    data: DataFolder = None,
+    databases: DatabaseLocations = None,
+    database: OnlyDatabases = None,
+    skip_missing: SkipMissing = False,
+    jobs: Jobs = None,
+    timeout: Timeout = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Run gold as prediction: what executes, returns nothing, fails, times out or takes longer than a second."""
+    from msgspec.structs import replace
+
+    from sqlcrystal.benchmarks.catalogue import load_benchmark
+    from sqlcrystal.benchmarks.preflight import check_benchmark
+
+    loaded = load_benchmark(name, data, databases or ())
+    chosen = loaded.only(database) if database else loaded
+    here = chosen.available(skip_missing=skip_missing)
+    with progress_bar("checking") as on_progress:
+        result = check_benchmark(here, jobs=jobs, timeout=timeout, on_progress=on_progress)
+    result = replace(result, missing_databases=chosen.missing)
+    tell_missing(chosen.missing, len(chosen.cases) - len(here.cases))
+    if as_json:
+        print_json(result)
+    else:
+        _print_check(result)
+
+
+def _print_check(result: "Preflight") -> None:
+    columns = ["database", "questions", "executed", "empty", "error", "timeout", "over 1 s"]
+    rows: list[tuple[object, ...]] = [
+        (name, one.questions, one.executed, one.empty, one.error, one.timeout, one.slow)
+        for name, one in result.by_database.items()
+    ]
+    rows.append(("all", result.questions, result.executed, result.empty, result.error, result.timeout, result.slow))
+    print_table(f"gold of {result.benchmark}", columns, rows)
+    failed = [one for one in result.findings if one.message]
+    if failed:
+        print_table(
+            "golds that fail",
+            ["question", "database", "why"],
+            [(one.question_id, one.database, one.message) for one in failed],
+        )
+    if result.wrong:
+        print(f"{result.equal_wrong} of {result.wrong} kept wrong queries cannot be told from gold")

@@ -1,0 +1,157 @@
+"""`sqlcrystal score`: rate anybody's prediction files."""
+
+import csv
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import Progress, TaskID
+
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.interfaces.cli.output import print_json, print_table, progress
+
+if TYPE_CHECKING:
+    from sqlcrystal.benchmarks.evaluate import Scoring
+    from sqlcrystal.scoring.report import Report
+
+BenchmarkName = Annotated[str, typer.Option("--benchmark", help="Its name; `sqlcrystal benchmark list` shows all.")]
+DataFolder = Annotated[Path | None, typer.Option("--data", help="The folder (for own: or file) that holds it.")]
+DatabaseLocations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--databases",
+        help="Where databases are: a folder, a TOML or JSON file, NAME=URL, or one URL; ${ENV} is filled in.",
+    ),
+]
+OnlyDatabases = Annotated[
+    list[str] | None, typer.Option("--database", help="Only questions of this database; may repeat.")
+]
+SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out questions whose database is missing.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", min=1, help="Parallel workers.", show_default="all cores")]
+Timeout = Annotated[float, typer.Option("--timeout", min=0.001, help="Seconds each statement may take.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Attach the command."""
+    app.command("score")(score)
+
+
+def score(
+    predictions: Annotated[
+        list[Path], typer.Argument(help="BIRD JSON, Spider lines or JSON Lines; several at once are faster.")
+    ],
+    *,
+    benchmark: BenchmarkName,
+    data: DataFolder = None,
+    rule: Annotated[str, typer.Option("--rule", help="bird, subset, bag or test-suite.")] = "bird",
+    databases: DatabaseLocations = None,
+    database: OnlyDatabases = None,
+    skip_missing: SkipMissing = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Write one CSV row per question.")] = None,
+    jobs: Jobs = None,
+    timeout: Timeout = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Execute predicted SQL and compare its results with gold's."""
+    from sqlcrystal.benchmarks.catalogue import load_benchmark
+    from sqlcrystal.benchmarks.evaluate import score_predictions
+    from sqlcrystal.benchmarks.predictions import read_predictions
+    from sqlcrystal.scoring.cache import GoldCache
+    from sqlcrystal.scoring.verdicts import rule_named
+
+    rule_named(rule)
+    if out is not None and not out.parent.is_dir():
+        raise ConfigError(f"--out: there is no folder {out.parent}")
+    loaded = load_benchmark(benchmark, data, databases or ())
+    if not skip_missing:
+        (loaded.only(database) if database else loaded).available(skip_missing=False)
+    files = {str(path): read_predictions(path, loaded) for path in predictions}
+    cache = GoldCache()
+    try:
+        with progress_bar("scoring") as on_progress:
+            results = score_predictions(
+                loaded,
+                files,
+                rule=rule,
+                jobs=jobs,
+                timeout=timeout,
+                skip_missing=skip_missing,
+                databases=database or (),
+                cache=cache,
+                on_progress=on_progress,
+            )
+    finally:
+        cache.close()
+    if out is not None:
+        _write_csv(out, results)
+    tell_missing(results[0].report.missing_databases, results[0].report.left_out)
+    _print_scores(results, as_json=as_json)
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A callback (done, total) with a bar on stderr, whose thread starts at the first call: after forking."""
+    with ExitStack() as stack:
+        bars: list[tuple[Progress, TaskID]] = []
+
+        def advance(done: int, total: int) -> None:
+            if not bars:
+                bar = stack.enter_context(progress())
+                bars.append((bar, bar.add_task(label, total=total)))
+            bars[0][0].update(bars[0][1], completed=done)
+
+        yield advance
+
+
+def _write_csv(out: Path, results: Sequence["Scoring"]) -> None:
+    """Write beside the target and rename, so that a file is whole or not there; several files share one CSV."""
+    several = len(results) > 1
+    columns = ["question_id", "database", "verdict", "kind", "seconds"] + ["predictions"] * several
+    handle, scratch = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+    try:
+        with open(handle, "w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(columns)
+            for result in results:
+                for one in result.scored:
+                    row = [one.question_id, one.database, int(one.correct), one.kind.value, f"{one.seconds:.6f}"]
+                    writer.writerow(row + [result.report.predictions] * several)
+        Path(scratch).chmod(0o644)
+        Path(scratch).replace(out)
+    except OSError as error:
+        Path(scratch).unlink(missing_ok=True)
+        raise DataError(f"--out: {out} cannot be written ({error.strerror})") from None
+
+
+def _print_scores(results: Sequence["Scoring"], *, as_json: bool) -> None:
+    reports = [result.report for result in results]
+    if as_json:
+        print_json(reports[0] if len(reports) == 1 else {**_shared(reports[0]), "files": reports})
+        return
+    for report in reports:
+        title = f"{report.predictions} on {report.benchmark}, rule {report.rule}"
+        overall = [("all", report.n, report.correct, report.accuracy, report.scorable, report.accuracy_scorable)]
+        groups = [*report.by_database.items(), *report.by_difficulty.items()]
+        rows = [(name, one.n, one.correct, one.accuracy, one.scorable, one.accuracy_scorable) for name, one in groups]
+        print_table(title, ["", "n", "correct", "accuracy %", "gold runs", "of those %"], overall + rows)
+        print_table("verdicts", ["kind", "n"], [(kind, count) for kind, count in report.by_kind.items() if count])
+    if len(reports) > 1:
+        rows_of_files = [(report.predictions, report.n, report.correct, report.accuracy) for report in reports]
+        print_table("all files", ["predictions", "n", "correct", "accuracy %"], rows_of_files)
+
+
+def _shared(report: "Report") -> dict[str, object]:
+    return {"benchmark": report.benchmark, "rule": report.rule}
+
+
+def tell_missing(missing: Sequence[str], left_out: int) -> None:
+    """Say on stderr what was left out: never silently."""
+    if missing:
+        print(
+            f"left out: {left_out} questions of {len(missing)} missing databases: {', '.join(missing)}", file=sys.stderr
+        )
