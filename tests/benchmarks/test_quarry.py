@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.benchmarks.quarry import build, entries, names
 from sqlcrystal.benchmarks.quarry.check import review
 from sqlcrystal.benchmarks.quarry.datasheet import render
@@ -62,6 +63,17 @@ def test_a_question_carries_neither_gold_nor_wrong_queries_nor_tags() -> None:
         shown = msgspec.json.encode(entry.question).decode()
         assert not any(sql in shown for sql in (entry.sql, *entry.wrong))
         assert set(msgspec.to_builtins(entry.question)) == {"id", "database", "text", "evidence", "difficulty"}
+
+
+def test_quarry_loads_by_name_with_its_wrong_queries_and_every_database(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SQLCRYSTAL_CACHE", str(built))
+    benchmark = load_benchmark("quarry")
+    assert benchmark.databases == names()
+    assert benchmark.missing == ()
+    assert all(Path(benchmark.locations[name]).is_file() for name in names())
+    assert all(len(case.wrong) >= 2 for case in benchmark.cases)
 
 
 def test_a_built_database_is_kept_and_not_built_again(built: Path) -> None:

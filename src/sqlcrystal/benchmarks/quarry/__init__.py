@@ -6,6 +6,7 @@ from importlib import resources
 import msgspec
 from msgspec import Struct
 
+from sqlcrystal.benchmarks.cases import Benchmark, Case, make_benchmark
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.types import Question
 
@@ -55,3 +56,13 @@ def entries(name: str) -> tuple[Entry, ...]:
         return msgspec.convert(tomllib.loads(text), _File).question
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise DataError(f"{name}.toml: {error}") from error
+
+
+def load() -> Benchmark:
+    """All of Quarry as a benchmark; builds the databases that were not built yet."""
+    from sqlcrystal.benchmarks.quarry import build
+
+    cases = [
+        Case(question=entry.question, sql=entry.sql, wrong=entry.wrong) for name in names() for entry in entries(name)
+    ]
+    return make_benchmark("quarry", cases, {name: str(build.path(name)) for name in names()})
