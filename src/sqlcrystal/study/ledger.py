@@ -1,0 +1,139 @@
+"""The ledger: the facts of one study, from which every table, figure and sentence of a report is generated."""
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.errors import DataError
+from sqlcrystal.types import CardId
+
+SETTINGS = ("transfer", "repair", "replay", "retention", "rerun", "collection")
+"""What a question was answered for.
+
+transfer: held-out, with the arm's memory (arm `none` gives P_0). repair: held-out, oracle-triggered repair that is never
+stored; `first_right` is its own floor, `right` gives P_K. replay / retention: banked questions with / without their own
+card. rerun: banked questions without memory. collection: the pass that built the arm's bank.
+"""
+
+
+class Arm(Struct, frozen=True, kw_only=True):
+    """One way to run the loop: the value of every factor; `factor` names the one that differs from the default."""
+
+    name: str
+    factor: str = ""
+    source: str = "T3"
+    admission: str = "oracle"
+    writer: str = "W0"
+    retriever: str = "dense"
+    k: int = 5
+    correspondence: str = "aligned"
+    bank: str = "full"
+    """full, a fraction such as 50%, or matched:ARM:DRAW for a bank cut to another arm's card counts."""
+    solver: str = "single-shot"
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """One question answered under one arm, seed and setting: a row of results.csv and results.parquet."""
+
+    arm: str
+    setting: str
+    seed: int
+    question: str
+    database: str
+    difficulty: str
+    right: bool
+    first_right: bool
+    rules: dict[str, bool]
+    kind: str
+    sql: str | None
+    first_sql: str | None = None
+    cards: tuple[CardId, ...] = ()
+    scores: tuple[float, ...] = ()
+    calls: int = 1
+    rounds: int = 0
+    probes: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+
+class BankedCard(Struct, frozen=True, kw_only=True):
+    """A card in an arm's bank; `right` is the audit's bit, which no stage ever saw."""
+
+    arm: str
+    seed: int
+    id: CardId
+    database: str
+    question_id: str
+    question: str
+    sql: str
+    text: str
+    tokens: int
+    source: str
+    signal: str
+    right: bool
+    modes: tuple[str, ...] = ()
+
+
+class Contrast(Struct, frozen=True, kw_only=True):
+    """A paired comparison of two arms on held-out transfer: b - a."""
+
+    name: str
+    a: str
+    b: str
+    confirmatory: bool = False
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What was run, by which version, on what."""
+
+    study: str
+    digest: str
+    version: str
+    benchmark: str
+    model: str
+    model_digest: str
+    embedder: str
+    seeds: tuple[int, ...]
+    rule: str
+    default_arm: str
+    arms: tuple[Arm, ...]
+    contrasts: tuple[Contrast, ...]
+    started: str = ""
+    finished: str = ""
+
+
+class Ledger(Struct, frozen=True, kw_only=True):
+    """All facts of one study."""
+
+    manifest: Manifest
+    outcomes: tuple[Outcome, ...]
+    cards: tuple[BankedCard, ...]
+
+    def of(self, arm: str, setting: str) -> tuple[Outcome, ...]:
+        """The outcomes of one arm in one setting."""
+        return tuple(row for row in self.outcomes if row.arm == arm and row.setting == setting)
+
+
+LEDGER_FILE = "ledger.json"
+
+
+def write_ledger(ledger: Ledger, folder: Path) -> Path:
+    """Write the ledger into a run folder, whole or not at all."""
+    target = folder / LEDGER_FILE
+    fresh = target.with_suffix(".tmp")
+    fresh.write_bytes(msgspec.json.encode(ledger))
+    fresh.replace(target)
+    return target
+
+
+def read_ledger(folder: Path) -> Ledger:
+    """Read the ledger of a run folder."""
+    target = folder / LEDGER_FILE
+    try:
+        return msgspec.json.decode(target.read_bytes(), type=Ledger)
+    except FileNotFoundError:
+        raise DataError(f"{folder}: holds no {LEDGER_FILE}; run: sqlcrystal study run FILE --out {folder}") from None
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{target}: {error}") from None
