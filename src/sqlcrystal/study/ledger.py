@@ -11,7 +11,7 @@ from sqlcrystal.types import CardId
 SETTINGS = ("transfer", "repair", "replay", "retention", "rerun", "collection")
 """What a question was answered for.
 
-transfer: held-out, with the arm's memory (arm `none` gives P_0). repair: held-out, oracle-triggered repair that is never
+transfer: held-out, with the arm's memory (arm `none` gives P_0). repair: held-out, oracle-triggered repair, never
 stored; `first_right` is its own floor, `right` gives P_K. replay / retention: banked questions with / without their own
 card. rerun: banked questions without memory. collection: the pass that built the arm's bank.
 """
