@@ -1,0 +1,124 @@
+"""What every writer promises, whatever the episode holds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shop import PROBE, QUESTION, RIGHT, WRONG, build
+from sqlcrystal.admission import Oracle
+from sqlcrystal.assembly import WRITERS, writer
+from sqlcrystal.databases import open_database
+from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.protocols import Database
+from sqlcrystal.solving.prompt import HEADERS
+from sqlcrystal.types import (
+    Admitted,
+    Attempt,
+    Call,
+    CardStatus,
+    Completion,
+    Episode,
+    Failure,
+    FailureKind,
+    Probe,
+    Rejected,
+    Round,
+    Rows,
+    Sampling,
+)
+from sqlcrystal.writing import estimate_tokens
+
+CALL = Call(purpose="probe", messages=(), sampling=Sampling(), completion=Completion(text="…"))
+EXECUTIONS = st.sampled_from(
+    [
+        Rows(("kind",), (("HW",), (None,))),
+        Rows((), ()),
+        Failure(FailureKind.TIMEOUT, "late"),
+        Rows(("n",), ((1,),) * 30),
+    ]
+)
+SQL = st.sampled_from([WRONG, RIGHT, PROBE, "SELEC broken", "WITH a AS (SELECT 1) SELECT * FROM a UNION SELECT 2"])
+CAPSULES = st.sampled_from(['{"lesson": "kind holds codes"}', "no JSON", '{"lesson": "see `nowhere`", "trigger": 3}'])
+
+
+@st.composite
+def episodes(draw: st.DrawFn) -> Episode:
+    """Repairs by any source, first-try successes, and attempts without SQL."""
+    rounds = draw(
+        st.lists(
+            st.builds(
+                lambda sql, execution, probed: Round(
+                    calls=(CALL, CALL), sql=sql, execution=execution, probes=(Probe(PROBE, probed),)
+                ),
+                SQL,
+                EXECUTIONS,
+                EXECUTIONS,
+            ),
+            max_size=3,
+        )
+    )
+    attempt = Attempt(question=QUESTION, call=CALL, sql=draw(SQL | st.none()))
+    return Episode(attempt=attempt, source="T3", sql=draw(SQL | st.text(min_size=1, max_size=20)), rounds=tuple(rounds))
+
+
+every = pytest.mark.parametrize("name", WRITERS)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    path: Path = tmp_path_factory.mktemp("shop") / "shop.sqlite"
+    database = open_database(str(build(path)), name="shop")
+    yield database
+    database.close()
+
+
+def admitted(episode: Episode) -> Admitted:
+    verdict = Oracle(lambda question, sql: True).verify(episode)
+    assert isinstance(verdict, Admitted)
+    return verdict
+
+
+def test_every_writer_has_its_header_in_the_prompt() -> None:
+    assert HEADERS.keys() == WRITERS.keys()
+
+
+@every
+@settings(max_examples=25, deadline=None)
+@given(episode=episodes(), capsule=CAPSULES)
+def test_a_card_keeps_its_provenance_and_says_something(
+    name: str, store: Database, episode: Episode, capsule: str
+) -> None:
+    passed = admitted(episode)
+    card = writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed)
+    assert (card.writer, card.source, card.status) == (name, episode.source, CardStatus.ACTIVE)
+    assert (card.question, card.database, card.sql) == (QUESTION, "shop", episode.sql)
+    assert card.admission == passed.admission
+    assert card.fingerprint == store.fingerprint()
+    assert card.text == card.text.strip() != ""
+    assert card.tokens == estimate_tokens(card.text) > 0
+
+
+@every
+@settings(max_examples=10, deadline=None)
+@given(episode=episodes(), capsule=CAPSULES)
+def test_the_same_episode_gives_the_same_card(name: str, store: Database, episode: Episode, capsule: str) -> None:
+    passed = admitted(episode)
+    made = [writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed) for _ in range(2)]
+    assert made[0] == made[1]
+
+
+def test_two_writers_never_share_a_card_id(store: Database) -> None:
+    passed = admitted(Episode(attempt=Attempt(question=QUESTION, call=CALL, sql=WRONG), source="T3", sql=RIGHT))
+    model = ScriptedModel(lambda *_: "{}")
+    assert len({writer(name, database=store, model=model).write(passed).id for name in WRITERS}) == len(WRITERS)
+
+
+@every
+def test_a_rejected_episode_is_refused_at_run_time_too(name: str, store: Database) -> None:
+    episode = Episode(attempt=Attempt(question=QUESTION, call=CALL, sql=WRONG), source="T3", sql=RIGHT)
+    rejected = Rejected(episode=episode, signal="oracle", reason="wrong")
+    with pytest.raises(TypeError, match="admission"):
+        writer(name, database=store, model=ScriptedModel([])).write(rejected)  # type: ignore[arg-type]
