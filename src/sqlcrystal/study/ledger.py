@@ -110,6 +110,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     manifest: Manifest
     outcomes: tuple[Outcome, ...]
     cards: tuple[BankedCard, ...]
+    questions: dict[str, str] = {}
+    """What each question id asks: for the gallery and the paraphrase audit, which are left out without it."""
 
     def of(self, arm: str, setting: str) -> tuple[Outcome, ...]:
         """The outcomes of one arm in one setting."""
