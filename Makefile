@@ -1,21 +1,17 @@
-# The README's first two commands are `make study` and `make test`; both install what they need.
+# `make study` and `make test` are the two commands a newcomer needs; each installs what it needs.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: study test install install-dev check bench lock clean
+.PHONY: study test check install install-dev bench lock clean
 
-install: .venv/.installed
-install-dev: .venv/.installed-dev
+study: install
+	$(BIN)/sqlcrystal study run studies/quarry.toml --out runs/quarry
+	$(BIN)/sqlcrystal study report runs/quarry
 
-.venv/.installed: requirements.lock pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
-
-.venv/.installed-dev: requirements-dev.lock .venv/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@touch $@
+test: check
+	bash tests/install-servers
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 check: install-dev
 	$(BIN)/ruff format --check .
@@ -23,9 +19,31 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: check
-	bash tests/install-servers
-	$(BIN)/pytest -n 2 --dist loadgroup
+install: .venv/.installed
+install-dev: .venv/.installed-dev
+
+.venv/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/.installed-dev: requirements-dev.lock .venv/.installed
+	$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# Speed against the field's own tools, side by side in one run; fails when a bar is missed.
+bench: install-dev
+	$(BIN)/python benchmarks/score_speed.py
+	$(BIN)/python benchmarks/retrieval_speed.py
+
+# Pinned versions with hashes, for every Python we support; names no registry.
+LOCK := $(BIN)/uv pip compile --quiet pyproject.toml - --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --upgrade
+lock: install
+	$(PIP) uv
+	printf 'hatchling\neditables\n' | $(LOCK) --extra local --extra report -o requirements.lock
+	printf 'hatchling\neditables\n' | $(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
 
 clean:
 	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache
