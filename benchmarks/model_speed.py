@@ -2,13 +2,12 @@
 
 usage: python benchmarks/model_speed.py [--model NAME] [--questions N] [--rounds N] [--out FILE.json]
 
-The machine may be busy, so the two conditions of a slot count alternate in rounds and only their ratio is a claim.
+The machine may be busy, so all conditions take turns, round after round, and only their ratios are a claim.
 Every question differs, no reply is recorded, and the schema is about 1,000 tokens like a mid-sized database's.
 """
 
 import argparse
 import json
-import statistics
 import sys
 import time
 from collections.abc import Iterator
@@ -70,43 +69,54 @@ def ask_all(model: LocalModel, asked: list[str], max_tokens: int) -> tuple[float
     return seconds, replies[0].prompt_tokens, sum(reply.completion_tokens for reply in replies)
 
 
-def measure(name: str, slots: int, *, per_round: int, rounds: int, max_tokens: int) -> list[dict[str, object]]:
-    """Both conditions of one slot count, alternating; the reusing model starts cold, as it does over a new database."""
-    models = {
-        reuse: LocalModel(LocalSettings(name=name, slots=slots, context=4096, reuse_prefix=reuse))
-        for reuse in (True, False)
-    }
-    for model in models.values():
-        model.chat([Message("user", "Say hello.")], sampling=Sampling(max_tokens=4))
-    # Without reuse every question costs the same, so a few suffice; with reuse the cold start must be spread as it is.
-    sizes = {True: per_round, False: max(slots, per_round // 4)}
-    rates: dict[bool, list[float]] = {True: [], False: []}
-    totals = {True: [0, 0.0, 0], False: [0, 0.0, 0]}
+class Condition:
+    """One slot count with or without reuse, and what was measured of it so far."""
+
+    def __init__(self, name: str, slots: int, *, reuse: bool) -> None:
+        """Load the model and let it say a word, so that no round pays for the start."""
+        self.slots, self.reuse = slots, reuse
+        self.model = LocalModel(LocalSettings(name=name, slots=slots, context=4096, reuse_prefix=reuse))
+        self.model.chat([Message("user", "Say hello.")], sampling=Sampling(max_tokens=4))
+        self.rounds: list[dict[str, float]] = []
+
+    def ask(self, asked: list[str], max_tokens: int) -> None:
+        """One round."""
+        seconds, prompt_tokens, completion_tokens = ask_all(self.model, asked, max_tokens)
+        self.rounds.append(
+            {
+                "questions": len(asked),
+                "seconds": round(seconds, 2),
+                "prompt_tokens": prompt_tokens,
+                "completion_tokens": completion_tokens,
+                "questions_per_minute": round(60 * len(asked) / seconds, 2),
+            }
+        )
+        print(f"slots {self.slots} reuse {self.reuse}: {self.rounds[-1]}", file=sys.stderr, flush=True)
+
+    def row(self) -> dict[str, object]:
+        """All rounds together, the cold start of the first included."""
+        asked = sum(done["questions"] for done in self.rounds)
+        return {
+            "model": self.model.name,
+            "slots": self.slots,
+            "reuse": self.reuse,
+            "questions_per_minute": round(60 * asked / sum(done["seconds"] for done in self.rounds), 2),
+            "rounds": self.rounds,
+        }
+
+
+def measure(
+    name: str, slot_counts: list[int], *, per_round: int, rounds: int, max_tokens: int
+) -> list[dict[str, object]]:
+    """Every condition in turn, round after round, so that a busy machine slows all of them alike."""
+    conditions = [Condition(name, slots, reuse=reuse) for slots in slot_counts for reuse in (True, False)]
     stream = questions()
     for _ in range(rounds):
-        for reuse, model in models.items():
-            asked = [next(stream) for _ in range(sizes[reuse])]
-            seconds, prompt_tokens, completion_tokens = ask_all(model, asked, max_tokens)
-            rates[reuse].append(60 * len(asked) / seconds)
-            totals[reuse][0] += len(asked)
-            totals[reuse][1] += seconds
-            totals[reuse][2] += completion_tokens
-            print(f"slots {slots} reuse {reuse}: {rates[reuse][-1]:.1f} q/min", file=sys.stderr, flush=True)
-    for model in models.values():
-        model.close()
-    return [
-        {
-            "model": name,
-            "slots": slots,
-            "reuse": reuse,
-            "questions": totals[reuse][0],
-            "prompt_tokens": prompt_tokens,
-            "completion_tokens_per_question": round(totals[reuse][2] / totals[reuse][0], 1),
-            "questions_per_minute": round(60 * totals[reuse][0] / totals[reuse][1], 2),
-            "median_of_rounds": round(statistics.median(rates[reuse]), 2),
-        }
-        for reuse in (True, False)
-    ]
+        for condition in conditions:
+            # Without reuse every question costs the same, so as many as there are slots tell as much as a round.
+            size = per_round if condition.reuse else condition.slots
+            condition.ask([next(stream) for _ in range(size)], max_tokens)
+    return [condition.row() for condition in conditions]
 
 
 def main() -> None:
@@ -114,22 +124,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="qwen2.5-coder-1.5b")
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--questions", type=int, default=16, help="questions per round with reuse")
+    parser.add_argument("--questions", type=int, default=12, help="questions per round with reuse")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--max-tokens", type=int, default=80)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = [
-        row
-        for slots in options.slots
-        for row in measure(
-            options.model,
-            slots,
-            per_round=options.questions,
-            rounds=options.rounds,
-            max_tokens=options.max_tokens,
-        )
-    ]
+    rows = measure(
+        options.model,
+        options.slots,
+        per_round=options.questions,
+        rounds=options.rounds,
+        max_tokens=options.max_tokens,
+    )
     text = json.dumps(rows, indent=2)
     if options.out:
         options.out.write_text(text + "\n", encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from sqlcrystal.models.embedding_cache import CachedEmbedder
 from sqlcrystal.models.embeddings import EMBEDDER_KINDS, open_embedder
-from sqlcrystal.models.opening import MODEL_KINDS, ModelSettings, model_settings, open_model
+from sqlcrystal.models.opening import MODEL_KINDS, ModelSettings, model_settings, open_model, using_model
 from sqlcrystal.models.recorded import Mode, Recorded
 from sqlcrystal.models.recording import Recording
 from sqlcrystal.models.scripted import ScriptedModel
@@ -19,4 +19,5 @@ __all__ = [
     "model_settings",
     "open_embedder",
     "open_model",
+    "using_model",
 ]

@@ -1,6 +1,7 @@
 """From a name or a table of settings to a model: the one table of model kinds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import msgspec
@@ -24,6 +25,17 @@ def open_model(spec: str | Mapping[str, Any] | ModelSettings) -> LanguageModel:
     settings = model_settings(spec)
     _, make = MODEL_KINDS[str(settings.__struct_config__.tag)]
     return make(settings)
+
+
+@contextmanager
+def using_model(spec: str | Mapping[str, Any] | ModelSettings) -> Iterator[LanguageModel]:
+    """The model for the length of a block; its weights or connections are released at the end."""
+    model = open_model(spec)
+    try:
+        yield model
+    finally:
+        if isinstance(model, LocalModel | OpenAIModel):
+            model.close()
 
 
 def model_settings(spec: str | Mapping[str, Any] | ModelSettings) -> ModelSettings:

@@ -93,16 +93,16 @@ def check(
     json: Json = False,
 ) -> None:
     """Load a model, ask it one question and print the reply with tokens per second."""
-    from sqlcrystal.models import open_model
+    from sqlcrystal.models import using_model
     from sqlcrystal.models.local import LocalModel
     from sqlcrystal.types import Message, Sampling
 
-    opened = open_model(model)
-    started = time.perf_counter()
-    if isinstance(opened, LocalModel):
-        opened.load()
-    load_seconds = time.perf_counter() - started
-    reply = opened.chat([Message("user", CHECK_QUESTION)], sampling=Sampling(max_tokens=64))
+    with using_model(model) as opened:
+        started = time.perf_counter()
+        if isinstance(opened, LocalModel):
+            opened.load()
+        load_seconds = time.perf_counter() - started
+        reply = opened.chat([Message("user", CHECK_QUESTION)], sampling=Sampling(max_tokens=64))
     speed = reply.completion_tokens / reply.seconds if reply.seconds else 0.0
     if json:
         print_json(

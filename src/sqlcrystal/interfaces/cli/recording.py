@@ -123,7 +123,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """Re-ask a random sample live and report how many replies are the same word for word."""
-    from sqlcrystal.models import open_model
+    from sqlcrystal.models import using_model
     from sqlcrystal.models.catalogue import KNOWN_MODELS
     from sqlcrystal.models.recorded import verify as verify_model
     from sqlcrystal.models.recording import Recording, stats
@@ -132,7 +132,10 @@ def verify(
         names = model or [row.model for row in stats(opened) if row.model in KNOWN_MODELS]
         if not names:
             raise ConfigError(f"recording {recording}: holds no known model; name one with --model")
-        reports = [verify_model(opened, open_model(name), n=n, rng=random.Random(seed), jobs=jobs) for name in names]
+        reports = []
+        for name in names:
+            with using_model(name) as asked:
+                reports.append(verify_model(opened, asked, n=n, rng=random.Random(seed), jobs=jobs))
     if json:
         print_json({"recording": str(recording), "seed": seed, "models": reports})
         return

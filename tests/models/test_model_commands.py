@@ -1,0 +1,75 @@
+"""`sqlcrystal model` and `sqlcrystal recording` as a user runs them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from model_endpoints import behave, serving
+from typer.testing import CliRunner
+
+from sqlcrystal.errors import ConfigError, UserError
+from sqlcrystal.interfaces.cli import model as model_commands
+from sqlcrystal.interfaces.cli import recording as recording_commands
+from sqlcrystal.models import Recorded, Recording, open_model
+from sqlcrystal.types import Message, Sampling
+
+app = typer.Typer()
+model_commands.register(app)
+recording_commands.register(app)
+
+
+def run(*arguments: object) -> Any:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    if isinstance(result.exception, UserError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_list_says_what_is_known_and_whether_it_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLCRYSTAL_CACHE", str(tmp_path))
+    rows = run("model", "list")
+    assert [row["name"] for row in rows] == ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"]
+    assert {(row["present"], row["licence"]) for row in rows} == {(False, "Apache-2.0")}
+
+
+def test_pull_refuses_a_file_that_is_not_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLCRYSTAL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "fake.gguf").write_bytes(b"not a model")
+    with pytest.raises(UserError, match="refused: sha256"):
+        run("model", "pull", "qwen2.5-coder-0.5b", "--from", tmp_path / "fake.gguf")
+
+
+def test_check_asks_any_endpoint_one_question_and_prints_tokens_per_second() -> None:
+    with serving(behave) as server:
+        report = run("model", "check", f"{server.base_url}#m")
+    assert report["reply"].startswith("SELECT")
+    assert report["tokens_per_second"] > 0
+
+
+def test_recordings_are_merged_pruned_exported_counted_and_verified(tmp_path: Path) -> None:
+    with serving(behave) as server:
+        model = open_model(f"{server.base_url}#m")
+        for name, questions in {"a": ["one", "two"], "b": ["two", "three"]}.items():
+            with Recording(tmp_path / f"{name}.sqlite") as recording:
+                for question in questions:
+                    Recorded(model, recording, "fill").chat([Message("user", question)], sampling=Sampling())
+        model.close()  # type: ignore[attr-defined]
+        a, b, both = (tmp_path / f"{name}.sqlite" for name in ("a", "b", "both"))
+        assert run("recording", "merge", a, b, "--out", both)["completions"] == 3
+        shipped, kept = tmp_path / "all.jsonl.xz", tmp_path / "kept.jsonl.xz"
+        assert run("recording", "export", both, "--out", shipped)["completions"] == 3
+        assert run("recording", "prune", shipped, "--used-by", a, "--out", kept)["completions"] == 2
+        [counted] = run("recording", "stats", kept)["models"]
+        assert (counted["model"], counted["completions"], counted["completion_tokens"]) == ("m", 2, 6)
+        report = run("recording", "verify", shipped, "--model", f"{server.base_url}#m", "--n", 20)["models"][0]
+    assert (report["asked"], report["agreed"]) == (3, 3)
+
+
+def test_prune_without_saying_what_to_keep_is_a_users_mistake(tmp_path: Path) -> None:
+    with Recording(tmp_path / "r.sqlite"):
+        pass
+    with pytest.raises(ConfigError, match=r"--used-by RECORDING or --keys FILE"):
+        run("recording", "prune", tmp_path / "r.sqlite", "--out", tmp_path / "o.sqlite")
