@@ -8,12 +8,14 @@ from msgspec import Struct
 from sqlcrystal.errors import DataError
 from sqlcrystal.types import CardId
 
-SETTINGS = ("transfer", "repair", "replay", "retention", "rerun", "collection")
+SETTINGS = ("transfer", "repair", "replay", "retention", "rerun", "collection", "again")
 """What a question was answered for.
 
 transfer: held-out, with the arm's memory (arm `none` gives P_0). repair: held-out, oracle-triggered repair, never
 stored; `first_right` is its own floor, `right` gives P_K. replay / retention: banked questions with / without their own
-card. rerun: banked questions without memory. collection: the pass that built the arm's bank.
+card. rerun: banked questions without memory, asked anew. collection: the pass that built the arm's bank; an arm that
+differs from the default only in how cards are retrieved or used has none of its own, for the default's built its bank.
+again: transfer asked anew under the same configuration, for the rerun drift; pair it with the arm's transfer.
 """
 
 
@@ -31,6 +33,10 @@ class Arm(Struct, frozen=True, kw_only=True):
     bank: str = "full"
     """full, a fraction such as 50%, or matched:ARM:DRAW for a bank cut to another arm's card counts."""
     solver: str = "single-shot"
+    """How held-out and banked questions are answered; a bank is always collected single-shot."""
+    passes: int = 1
+    base: str = ""
+    """The arm this one differs from in its factor; empty for the default arm."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -56,6 +62,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
+    run: int = 0
+    """Which repetition of the same prompts this is; only rerun and again go beyond 0."""
 
 
 class BankedCard(Struct, frozen=True, kw_only=True):
@@ -102,6 +110,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     contrasts: tuple[Contrast, ...]
     started: str = ""
     finished: str = ""
+    left_out: tuple[str, ...] = ()
+    """The "arm/setting" pairs of the study that are not complete yet, and so have no outcomes here."""
 
 
 class Ledger(Struct, frozen=True, kw_only=True):
