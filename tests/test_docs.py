@@ -1,0 +1,51 @@
+"""The documentation tells the truth: commands exist, links lead somewhere, the reference is current."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli_reference import REFERENCE, command_tree, render, walk
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+COMMANDS = dict(walk(command_tree()))
+
+
+def shown_commands(page: Path) -> Iterator[str]:
+    """Every `sqlcrystal …` line inside a shell block of a page, continuation lines joined."""
+    for block in re.findall(r"```(?:sh|bash|console)\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+        for line in block.replace("\\\n", " ").splitlines():
+            found = re.match(r"(?:\$ )?(?:\.venv/bin/)?sqlcrystal (.*)", line.strip())
+            if found:
+                yield found[1]
+
+
+def test_the_command_reference_is_current() -> None:
+    assert REFERENCE.read_text(encoding="utf-8") == render(), "run: python -m tests.cli_reference"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_to_a_file(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_shown_in_a_page_exists_with_its_options(page: Path) -> None:
+    for shown in shown_commands(page):
+        words = shlex.split(shown.split(" | ")[0].split(" > ")[0], comments=True)
+        command = COMMANDS["sqlcrystal"]
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        assert not hasattr(command, "commands") or words in (["--help"], []), f"no such command: {shown}"
+        options = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        unknown = [word for word in words if re.match(r"--[a-z]", word) and word.split("=")[0] not in options]
+        assert not unknown, f"{shown}: unknown {unknown}"
+
+
+def test_every_command_has_a_sentence_of_help() -> None:
+    assert not [name for name, command in COMMANDS.items() if not (command.help or "").strip()]
