@@ -2,6 +2,7 @@
 
 Question → Attempt → Episode → Admitted | Rejected → Card; measuring adds Score → Estimate.
 All are frozen msgspec structs, so they are hashable where their fields are, and round-trip through JSON exactly.
+Those a bank holds by the hundred thousand are kept out of the garbage collector (gc=False): they cannot form cycles.
 """
 
 from enum import StrEnum
@@ -16,7 +17,7 @@ Cell: TypeAlias = bool | int | float | str | None
 Row: TypeAlias = tuple[Cell, ...]
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class Question(Struct, frozen=True, kw_only=True, gc=False):
     """What a person asks of one database; holds no gold."""
 
     id: str
@@ -139,7 +140,7 @@ class Episode(Struct, frozen=True, kw_only=True):
         return self.attempt.question
 
 
-class Admission(Struct, frozen=True, kw_only=True):
+class Admission(Struct, frozen=True, kw_only=True, gc=False):
     """Which signal admitted an episode, who gave it, and when (ISO 8601, UTC)."""
 
     signal: str
@@ -181,7 +182,7 @@ class CardStatus(StrEnum):
     QUARANTINED = "quarantined"
 
 
-class Card(Struct, frozen=True, kw_only=True):
+class Card(Struct, frozen=True, kw_only=True, gc=False):
     """What later questions see of an episode: `text`, rendered by one writer, with its provenance."""
 
     id: CardId

@@ -1,5 +1,6 @@
 """Retrieval by words: BM25 over the questions of the same database; needs no model at all."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from sqlcrystal.protocols import Bank
 from sqlcrystal.types import Card, Question, Retrieved
 
 STOPWORDS = "english"
+_WORD = re.compile(r"\b\w\w+\b")
+"""bm25s's own pattern: its tokeniser sets up two progress bars at each call, which costs more than the search."""
 
 
 class LexicalIndex:
@@ -21,28 +24,28 @@ class LexicalIndex:
     def __init__(self, cards: Sequence[Card]) -> None:
         """Tokenise and weigh every question."""
         self.roster = Roster(cards)
-        self._bm25s = _bm25s()
+        bm25s = _bm25s()
         texts = [card.question.text for card in self.roster.cards]
-        tokens = self._bm25s.tokenize(texts, stopwords=STOPWORDS, show_progress=False)
+        tokens = bm25s.tokenize(texts, stopwords=STOPWORDS, token_pattern=_WORD.pattern, show_progress=False)
         self._words = tokens.vocab
         self._model = None
         if self._words:  # bm25s cannot index texts without a single word
-            self._model = self._bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+            self._model = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
             self._model.index(tokens, create_empty_token=False, show_progress=False)
 
     def search(self, text: str, k: int, exclude: Excluded) -> list[Retrieved]:
         """The k cards that share most with the text; cards that share nothing score 0 and come last."""
-        scores = self.roster.without(np.round(self.scores(text), 5), exclude)
+        scores = self.roster.without(self.scores(text), exclude)
         places = highest(scores, k)
         return self.roster.ranked(places, scores[places].astype(np.float64), k)
 
     def scores(self, text: str) -> NDArray[np.float32]:
         """The score of every card, in the order of their ids."""
-        (words,) = self._bm25s.tokenize([text], stopwords=STOPWORDS, return_ids=False, show_progress=False)
-        known = [word for word in words if word in self._words]
+        # Stop words need no test of their own: they were left out of the index.
+        known = [self._words[word] for word in _WORD.findall(text.lower()) if word in self._words]
         if self._model is None or not known:
             return np.zeros(len(self.roster.cards), dtype=np.float32)
-        found: NDArray[np.float32] = self._model.get_scores(known)
+        found: NDArray[np.float32] = self._model.get_scores_from_ids(known)
         return found
 
 

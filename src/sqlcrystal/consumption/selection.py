@@ -69,9 +69,11 @@ def contenders(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
 
 def highest(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     """The places of the k highest scores, equal ones by place, in no order; excluded ones are never among them."""
-    places: NDArray[np.intp] = np.arange(len(scores))
-    if k < len(scores):
-        last = np.partition(scores, len(scores) - k)[len(scores) - k]
+    if k >= len(scores):
+        return np.flatnonzero(scores > -np.inf)
+    last = np.partition(scores, len(scores) - k)[len(scores) - k]
+    places = np.flatnonzero(scores >= last)
+    if len(places) > k:
         above = np.flatnonzero(scores > last)
         places = np.concatenate([above, np.flatnonzero(scores == last)[: k - len(above)]])
     return places[scores[places] > -np.inf]
