@@ -107,7 +107,8 @@ def _keys(path: Path, keys: list[str], benchmark: Benchmark) -> list[str]:
     for names in ([case.question.id for case in benchmark.cases], [str(index) for index in range(len(keys))]):
         if set(names) == set(keys):
             return names
-    stranger = next(iter(set(keys) - {case.question.id for case in benchmark.cases}), keys[0])
+    known = {case.question.id for case in benchmark.cases} | {str(index) for index in range(len(keys))}
+    stranger = next((key for key in keys if key not in known), keys[0])
     raise DataError(
         f"{path}: {stranger!r} is neither a question id of {benchmark.name} nor a position below {len(keys)}"
     )

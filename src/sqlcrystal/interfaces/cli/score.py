@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress, TaskID
 
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.interfaces.cli.output import print_json, print_table, progress
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from sqlcrystal.benchmarks.evaluate import Scoring
     from sqlcrystal.scoring.report import Report
 
@@ -97,7 +98,7 @@ def score(
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """A callback (done, total) with a bar on stderr, whose thread starts at the first call: after forking."""
     with ExitStack() as stack:
-        bars: list[tuple[Progress, TaskID]] = []
+        bars: list[tuple["Progress", "TaskID"]] = []
 
         def advance(done: int, total: int) -> None:
             if not bars:

@@ -1,0 +1,191 @@
+"""`sqlcrystal score` and `benchmark` as a user runs them: a process, its streams, its exit code."""
+
+import csv
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import scoring_data
+
+WRONG = ["SELECT 3", "SELECT name FROM pet LIMIT 2", "SELECT name FROM pet", "SELECT nome FROM shop"]
+
+
+class Desk:
+    """A folder with the user's own benchmark, prediction files and a cache."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        scoring_data.make_own(folder / "own")
+        self.good = self.write("good.jsonl", scoring_data.GOLDS)
+        self.wrong = self.write("wrong.jsonl", WRONG)
+
+    def write(self, name: str, sqls: list[str]) -> Path:
+        (self.folder / name).write_text("".join(json.dumps({"sql": sql}) + "\n" for sql in sqls))
+        return self.folder / name
+
+    def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return scoring_data.run_cli(*arguments, cache=self.folder / "cache")
+
+    def score(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return self.run("score", *arguments, "--benchmark", "own", "--data", self.folder / "own")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_json_is_one_document_with_the_promised_keys(desk: Desk) -> None:
+    done = desk.score(desk.wrong, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    report = json.loads(done.stdout)
+    assert {"benchmark", "rule", "n", "correct", "accuracy", "by_database", "by_difficulty", "by_kind"} <= set(report)
+    assert (report["benchmark"], report["rule"], report["n"], report["correct"], report["accuracy"]) == (
+        "own",
+        "bird",
+        4,
+        3,
+        75.0,
+    )
+    assert report["by_database"]["zoo"]["accuracy"] == 100.0
+    assert report["by_difficulty"] == {
+        "simple": {"n": 2, "correct": 2, "accuracy": 100.0, "scorable": 2, "accuracy_scorable": 100.0}
+    }
+    assert report["by_kind"]["prediction error"] == 1
+
+
+def test_several_files_are_scored_in_one_command(desk: Desk) -> None:
+    out = desk.folder / "rows.csv"
+    document = json.loads(desk.score(desk.good, desk.wrong, "--rule", "bag", "--out", out, "--json").stdout)
+    assert [(Path(one["predictions"]).name, one["accuracy"]) for one in document["files"]] == [
+        ("good.jsonl", 100.0),
+        ("wrong.jsonl", 50.0),
+    ]
+    assert document["rule"] == "bag"
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert list(rows[0]) == ["question_id", "database", "verdict", "kind", "seconds", "predictions"]
+    assert [row["verdict"] for row in rows] == list("11111010")
+
+
+def test_the_csv_has_one_row_per_question_and_the_table_is_readable(desk: Desk) -> None:
+    out = desk.folder / "rows.csv"
+    done = desk.score(desk.wrong, "--out", out)
+    assert done.returncode == 0
+    assert "75.00" in done.stdout
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert list(rows[0]) == ["question_id", "database", "verdict", "kind", "seconds"]
+    assert [(row["question_id"], row["verdict"], row["kind"]) for row in rows] == [
+        ("a", "1", "match"),
+        ("b", "1", "match"),
+        ("c", "1", "match"),
+        ("d", "0", "prediction error"),
+    ]
+    assert all(float(row["seconds"]) >= 0 for row in rows)
+
+
+def test_missing_databases_are_skipped_only_on_request_and_then_named(desk: Desk) -> None:
+    (desk.folder / "own" / "mall.sqlite").unlink()
+    refused = desk.score(desk.good, "--json")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "mall; pass --skip-missing" in refused.stderr
+    done = desk.score(desk.good, "--json", "--skip-missing")
+    report = json.loads(done.stdout)
+    assert (report["n"], report["left_out"], report["missing_databases"]) == (3, 1, ["mall"])
+    assert done.stderr == "left out: 1 questions of 1 missing databases: mall\n"
+    assert json.loads(desk.score(desk.good, "--json", "--database", "zoo").stdout)["n"] == 3
+
+
+def spoil(desk: Desk, what: str) -> list[object]:
+    """Break one thing; the arguments of the score command that meets it."""
+    arguments: list[object] = [desk.good]
+    zoo = desk.folder / "own" / "zoo" / "zoo.sqlite"
+    questions = desk.folder / "own" / "questions.jsonl"
+    if what == "missing file":
+        arguments = [desk.folder / "nowhere.json"]
+    elif what == "wrong json":
+        (desk.folder / "p.json").write_text('{"0": "SELECT 1",')
+        arguments = [desk.folder / "p.json"]
+    elif what == "unknown database":
+        (desk.folder / "p.sql").write_text("SELECT 1\tfarm\n" * 4)
+        arguments = [desk.folder / "p.sql"]
+    elif what == "count off":
+        arguments = [desk.write("short.jsonl", scoring_data.GOLDS[:3])]
+    elif what == "not a database":
+        zoo.write_bytes(b"<html>404</html>" * 100)
+    elif what == "empty database":
+        zoo.write_bytes(b"")
+    elif what == "damaged database":
+        zoo.write_bytes(zoo.read_bytes()[:4096] + b"\xff" * 4096)
+    elif what == "predictions not utf-8":
+        (desk.folder / "p.sql").write_bytes(b"SELECT '\xe9'\n" * 4)
+        arguments = [desk.folder / "p.sql"]
+    elif what == "questions not utf-8":
+        questions.write_bytes(questions.read_bytes() + b"\xff\n")
+    elif what == "a folder for a file":
+        arguments = [desk.folder]
+    elif what == "unknown rule":
+        arguments = [desk.good, "--rule", "exact"]
+    elif what == "no folder for the csv":
+        arguments = [desk.good, "--out", desk.folder / "no" / "rows.csv"]
+    return arguments
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("missing file", "nowhere.json: no such file"),
+        ("wrong json", "p.json: not JSON (line 1, column 18"),
+        ("unknown database", "unknown database 'farm'"),
+        ("count off", "3 predictions, but own has 4 questions"),
+        ("not a database", "zoo.sqlite is not a SQLite database"),
+        ("empty database", "zoo.sqlite is empty"),
+        ("damaged database", "zoo.sqlite"),
+        ("predictions not utf-8", "p.sql: not UTF-8"),
+        ("questions not utf-8", "questions.jsonl: not UTF-8"),
+        ("a folder for a file", "cannot be read"),
+        ("unknown rule", "rule: unknown value 'exact'; choose from bag, bird, subset, test-suite"),
+        ("no folder for the csv", "--out: there is no folder"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_2_and_loses_nothing(desk: Desk, what: str, message: str) -> None:
+    out = desk.folder / "kept.csv"
+    out.write_text("what was here before")
+    arguments = spoil(desk, what)
+    if "--out" not in arguments:
+        arguments += ["--out", out]
+    done = desk.score(*arguments, "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert out.read_text() == "what was here before"
+    assert not list(desk.folder.glob(".kept.csv.*"))
+
+
+def test_benchmark_list_names_every_benchmark(desk: Desk) -> None:
+    names = {one["name"] for one in json.loads(desk.run("benchmark", "list", "--json").stdout)}
+    assert {"quarry", "bird", "minidev", "minidev-postgresql", "spider", "own"} <= names
+    assert "Spider dev" in desk.run("benchmark", "list").stdout
+
+
+def test_benchmark_check_reports_gold_per_database(desk: Desk) -> None:
+    arguments = ("benchmark", "check", "own", "--data", desk.folder / "own")
+    report = json.loads(desk.run(*arguments, "--json").stdout)
+    assert (report["questions"], report["executed"], report["error"]) == (4, 4, 0)
+    assert report["by_database"]["zoo"] == {
+        "questions": 3,
+        "executed": 3,
+        "empty": 0,
+        "error": 0,
+        "timeout": 0,
+        "slow": 0,
+        "equal_wrong": 0,
+    }
+    assert "over 1 s" in desk.run(*arguments).stdout
+
+
+def test_an_unknown_benchmark_is_one_line_with_the_choices(desk: Desk) -> None:
+    done = desk.run("benchmark", "check", "brid")
+    assert done.returncode == 2
+    assert done.stderr.startswith("sqlcrystal: benchmark: unknown value 'brid'; choose from bird, ")
