@@ -1,0 +1,34 @@
+"""A repair works the same on another engine, and speaks its dialect."""
+
+from pathlib import Path
+
+import pytest
+
+from shop import QUESTION, RIGHT, ROWS, SCHEMA, repairing, right
+from sqlcrystal.acquisition import Probing
+from sqlcrystal.databases import open_database
+from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.solving import SingleShot
+from sqlcrystal.types import Rows
+
+
+def test_t3_repairs_on_duckdb(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(SCHEMA)
+        connection.executemany("INSERT INTO item VALUES (?, ?, ?, ?)", ROWS)
+    database = open_database(f"duckdb:///{path}", name="shop")
+    try:
+        model = ScriptedModel(repairing)
+        episode = Probing(model, database).acquire(SingleShot(model, database).solve(QUESTION), right)
+    finally:
+        database.close()
+    assert episode is not None
+    assert episode.sql == RIGHT
+    probed = episode.rounds[0].probes[0].execution
+    assert isinstance(probed, Rows)
+    assert sorted(probed.rows) == [("FD",), ("HW",)]
+    said = "\n".join(message.content for prompt in model.prompts for message in prompt)
+    assert "You are debugging a DuckDB query" in said
+    assert "SQLite" not in said
