@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from model_endpoints import behave, serving
 
-from sqlcrystal.errors import BadReply, ConfigError, DataError, ModelRejected
+from sqlcrystal.errors import BadReply, ConfigError, DataError, ModelRejected, ModelTimeout
 from sqlcrystal.models import Recorded, Recording, ScriptedModel, open_model
 from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path
 from sqlcrystal.models.local import LocalModel, LocalSettings
@@ -80,6 +80,17 @@ def test_a_prompt_longer_than_a_slot_is_rejected_with_both_lengths_and_the_model
     with pytest.raises(ModelRejected, match=r"prompt has 30\d\d tokens, a slot holds 2048"):
         local.chat([Message("user", "word " * 3000)], sampling=SHORT)
     assert local.chat([Message("user", "Say yes.")], sampling=SHORT).text
+
+
+@pytest.mark.live_model
+def test_a_local_call_ends_at_its_deadline_and_frees_its_slot() -> None:
+    if not weights_path(SMALL).is_file():
+        pytest.skip(f"the weights of {SMALL} are not in the cache: sqlcrystal model pull {SMALL}")
+    model = LocalModel(LocalSettings(name=SMALL, slots=1, context=2048, deadline=0.01))
+    for _ in range(2):
+        with pytest.raises(ModelTimeout, match=r"within 0\.01 s"):
+            model.chat([Message("user", "Count to one thousand.")], sampling=Sampling(max_tokens=1000))
+    model.close()
 
 
 @pytest.mark.live_model

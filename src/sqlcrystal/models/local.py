@@ -11,7 +11,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sqlcrystal.errors import BadReply, ConfigError, DataError, ModelRejected, ModelUnavailable
+from sqlcrystal.errors import (
+    BadReply,
+    ConfigError,
+    DataError,
+    ModelError,
+    ModelRejected,
+    ModelTimeout,
+    ModelUnavailable,
+)
 from sqlcrystal.models.catalogue import KNOWN_MODELS, file_sha256, known_model, weights_path
 from sqlcrystal.types import Completion, Message, Sampling
 
@@ -26,6 +34,7 @@ class LocalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     path: str = ""
     slots: int = 2
     context: int = 8192
+    deadline: float = 600.0
     threads: int = 0
     reuse_prefix: bool = True
     cache_mib: int = 1024
@@ -35,8 +44,8 @@ class LocalModel:
     """Thread-safe for any number of callers; `slots` of them are served at once.
 
     Weights are read on the first call, so a replay needs none. It does not guarantee the same text twice: greedy
-    decoding changes with what else is in the batch; record a run to make it repeatable. A call is bounded by
-    `max_tokens` and the context of its slot, not by the clock.
+    decoding changes with what else is in the batch; record a run to make it repeatable. The deadline starts when a
+    call gets its slot and is looked at after every token and every 512 tokens of the prompt.
     """
 
     def __init__(self, settings: LocalSettings) -> None:
@@ -56,10 +65,12 @@ class LocalModel:
         server = self.load()
         request = _request(messages, sampling, reuse_prefix=self.settings.reuse_prefix)
         with self._free:
-            started = time.perf_counter()
-            reply = server.handle_chat_completions(request)
-            seconds = time.perf_counter() - started
-        return _completion(self.name, reply, seconds)
+            reply = _Reply(deadline=self.settings.deadline)
+            try:
+                server.handle_chat_completions(request, reply.receive)
+            except ValueError as error:
+                raise ModelRejected(f"model {self.name}: {error}") from None
+            return reply.completion(self.name)
 
     def load(self) -> Any:
         """Read the weights if they are not in memory yet, refusing a file that is not what its name says."""
@@ -116,6 +127,7 @@ def _start_server(path: Path, settings: LocalSettings) -> Any:
     # llama.cpp divides n_ctx among the slots; `context` is what one prompt and its reply may use.
     params.n_ctx = settings.context * settings.slots
     params.cache_ram_mib = settings.cache_mib if settings.reuse_prefix else 0
+    params.n_batch = 512  # the deadline is looked at once per batch
     params.verbosity = -1
     threads = settings.threads or os.cpu_count() or 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
@@ -132,29 +144,58 @@ def _request(messages: Sequence[Message], sampling: Sampling, *, reuse_prefix: b
         "max_tokens": sampling.max_tokens,
         "seed": sampling.index,
         "cache_prompt": reuse_prefix,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_progress": True,
         **SAMPLER,
     }
 
 
-def _completion(name: str, reply: Mapping[str, Any], seconds: float) -> Completion:
-    error = reply.get("error")
-    if error:
-        if error.get("type") == "exceed_context_size_error":
-            raise ModelRejected(
-                f"model {name}: the prompt has {error['n_prompt_tokens']} tokens, "
-                f"a slot holds {error['n_ctx']}; raise `context` or shorten the prompt"
-            )
-        kind = ModelRejected if 400 <= int(error.get("code", 500)) < 500 else ModelUnavailable
-        raise kind(f"model {name}: {error.get('message', error)}")
-    choice = reply["choices"][0]
-    text = choice["message"].get("content") or ""
-    if not text.strip():
-        raise BadReply(f"model {name}: the reply is empty (finish reason {choice.get('finish_reason')})")
-    usage = reply["usage"]
-    return Completion(
-        text=text,
-        finish_reason=choice["finish_reason"],
-        prompt_tokens=usage["prompt_tokens"],
-        completion_tokens=usage["completion_tokens"],
-        seconds=seconds,
-    )
+class _Reply:
+    """Gathers the pieces of one streamed reply, and stops the stream when its time is up."""
+
+    def __init__(self, *, deadline: float) -> None:
+        self._deadline = deadline
+        self._started = time.perf_counter()
+        self._timed_out = False
+        self._error: Mapping[str, Any] = {}
+        self._text: list[str] = []
+        self._finish_reason = ""
+        self._usage: Mapping[str, int] = {}
+
+    def receive(self, piece: Mapping[str, Any]) -> bool:
+        """Take one piece; True tells llama.cpp to stop."""
+        self._error = piece.get("error") or self._error
+        self._usage = piece.get("usage") or self._usage
+        for choice in piece.get("choices", ()):
+            self._text.append(choice["delta"].get("content") or "")
+            self._finish_reason = choice["finish_reason"] or self._finish_reason
+        self._timed_out = not self._usage and time.perf_counter() - self._started > self._deadline
+        return self._timed_out
+
+    def completion(self, name: str) -> Completion:
+        """The whole reply, or why there is none."""
+        if self._error:
+            raise _refusal(name, self._error)
+        if self._timed_out:
+            raise ModelTimeout(f"model {name}: no whole reply within {self._deadline:g} s")
+        text = "".join(self._text)
+        if not text.strip():
+            raise BadReply(f"model {name}: the reply is empty (finish reason {self._finish_reason or 'unknown'})")
+        return Completion(
+            text=text,
+            finish_reason=self._finish_reason,
+            prompt_tokens=self._usage["prompt_tokens"],
+            completion_tokens=self._usage["completion_tokens"],
+            seconds=time.perf_counter() - self._started,
+        )
+
+
+def _refusal(name: str, error: Mapping[str, Any]) -> ModelError:
+    if error.get("type") == "exceed_context_size_error":
+        return ModelRejected(
+            f"model {name}: the prompt has {error['n_prompt_tokens']} tokens, "
+            f"a slot holds {error['n_ctx']}; raise `context` or shorten the prompt"
+        )
+    kind = ModelRejected if 400 <= int(error.get("code", 500)) < 500 else ModelUnavailable
+    return kind(f"model {name}: {error.get('message', error)}")
