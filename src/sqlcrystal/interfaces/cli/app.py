@@ -18,13 +18,15 @@ app = typer.Typer(
 
 def register() -> None:
     """Attach every command; each line is one command or group."""
-    from sqlcrystal.interfaces.cli import benchmark, compare, model, recording, score
+    from sqlcrystal.interfaces.cli import benchmark, cards, compare, model, recording, score, study
 
     score.register(app)
     benchmark.register(app)
     compare.register(app)
     model.register(app)
     recording.register(app)
+    study.register(app)
+    cards.register(app)
 
 
 def main() -> None:
