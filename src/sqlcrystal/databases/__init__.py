@@ -3,13 +3,12 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from sqlcrystal.databases.sqlite import SqliteDatabase
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Database
 
-__all__ = ["SqliteDatabase", "open_database"]
+__all__ = ["open_database"]
 
-_DRIVERS = {"postgres": "psycopg", "mysql": "pymysql", "duckdb": "duckdb"}
+_MODULES = {"postgres": ("sqlalchemy", "psycopg"), "mysql": ("sqlalchemy", "pymysql"), "duckdb": ("duckdb",)}
 _SCHEMES = {
     "sqlite": "sqlite",
     "postgres": "postgres",
@@ -24,15 +23,26 @@ def open_database(url_or_path: str, *, name: str | None = None) -> Database:
     """Open `sqlite:///path`, a path to a SQLite file, `postgresql://…`, `mysql://…` or `duckdb:///path`, read-only."""
     scheme, separator, rest = url_or_path.partition("://")
     if not separator:
-        return SqliteDatabase(Path(url_or_path), name=name)
+        return _sqlite(Path(url_or_path), name)
     dialect = _SCHEMES.get(scheme.lower().partition("+")[0])
     if dialect is None:
         raise ConfigError.unknown("database", scheme, _SCHEMES)
+    path = Path(rest.removeprefix("/").partition("?")[0])
     if dialect == "sqlite":
-        return SqliteDatabase(Path(rest.removeprefix("/").partition("?")[0]), name=name)
-    for module in ("sqlalchemy", _DRIVERS[dialect]):
+        return _sqlite(path, name)
+    for module in _MODULES[dialect]:
         if find_spec(module) is None:
             raise ConfigError(f"database: {scheme}:// needs {module}; pip install 'sqlcrystal[{dialect}]'")
+    if dialect == "duckdb":
+        from sqlcrystal.databases.duckdb import DuckdbDatabase
+
+        return DuckdbDatabase(path, name=name)
     from sqlcrystal.databases.sqlalchemy import open_server
 
     return open_server(url_or_path, dialect=dialect, name=name)
+
+
+def _sqlite(path: Path, name: str | None) -> Database:
+    from sqlcrystal.databases.sqlite import SqliteDatabase
+
+    return SqliteDatabase(path, name=name)

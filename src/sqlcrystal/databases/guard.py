@@ -24,7 +24,7 @@ MAX_TYPE_CALLS = 5
 FEW_TOKENS = 16
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
-_JOINS = frozenset({TokenType.JOIN, TokenType.STRAIGHT_JOIN})
+_JOINS = frozenset({TokenType.JOIN, TokenType.STRAIGHT_JOIN, TokenType.APPLY})
 _JOIN_CONDITION = frozenset({TokenType.ON, TokenType.USING})
 _ESCAPES = re.compile(r"\x1b\[\d*m")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w$]*")
@@ -70,6 +70,17 @@ def _parsed(sql: str, dialect: str) -> list[exp.Expr] | str:
     if len(tokens) > FEW_TOKENS and (excess := _excess(tokens, language.parser_class.TYPE_TOKENS)):
         return excess
     return [tree for tree in language.parser().parse(tokens, sql) if tree and type(tree) is not exp.Semicolon]
+
+
+def bare(sql: str, dialect: str) -> str:
+    """The text without the semicolons and remarks at its end, so that it can stand inside another query."""
+    try:
+        tokens = _language(dialect).tokenize(sql)
+    except SqlglotError:
+        return sql
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    return sql[: tokens[-1].end + 1] if tokens else ""
 
 
 @cache

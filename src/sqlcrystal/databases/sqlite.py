@@ -8,23 +8,19 @@ writes when opened (rtree) are refused.
 import hashlib
 import re
 import sqlite3
-import sys
-from itertools import chain
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
-from typing import Any
 from urllib.parse import quote
 
 from sqlcrystal.databases import guard, vocabulary
+from sqlcrystal.databases.limits import TooLarge, collect
 from sqlcrystal.errors import DatabaseError, DataError
-from sqlcrystal.types import Execution, Failure, FailureKind, Row, Rows
+from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
-MAX_BYTES = 64 * 2**20
 MAX_VALUE = 16 * 2**20
-HEAP_LIMIT = 256 * 2**20
+HEAP_LIMIT = 128 * 2**20
 STEPS_BETWEEN_CLOCK_READS = 50_000
-FIRST_BATCH = 1000
 
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: MAX_VALUE,
@@ -42,6 +38,7 @@ _LIMITS = {
 }
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 _DENIED_FUNCTIONS = vocabulary.FUNCTIONS["sqlite"].names
+_FAILURES = (sqlite3.Error, sqlite3.Warning, TooLarge, MemoryError, ValueError)
 _REFUSED = re.compile(r"not authorized|prohibited|readonly|only execute one statement")
 _MISSING = re.compile(r"no such (table|column|function|collation|module|index)|wrong number of arguments")
 _SYNTAX = re.compile(r"syntax error|incomplete input|unrecognized token|parser stack overflow")
@@ -171,7 +168,7 @@ class _Connection:
         self._deadline = start + timeout
         try:
             return self._fetch(sql, max_rows, start)
-        except (sqlite3.Error, sqlite3.Warning, MemoryError, ValueError) as error:
+        except _FAILURES as error:
             if "Could not decode to UTF-8" in str(error):
                 return self._run_decoding(sql, max_rows, start)
             return _failure(error, perf_counter() - start)
@@ -181,7 +178,7 @@ class _Connection:
         self._sqlite.text_factory = _decode
         try:
             return self._fetch(sql, max_rows, start)
-        except (sqlite3.Error, sqlite3.Warning, MemoryError, ValueError) as error:
+        except _FAILURES as error:
             return _failure(error, perf_counter() - start)
         finally:
             self._sqlite.text_factory = str
@@ -192,19 +189,7 @@ class _Connection:
             if cursor.description is None:
                 return Failure(FailureKind.REFUSED, "the statement is not a query", perf_counter() - start)
             columns = tuple([column[0] for column in cursor.description])
-            rows: list[Row] = []
-            size, wanted = 0, min(max_rows + 1, FIRST_BATCH)
-            while True:
-                batch: list[Any] = cursor.fetchmany(wanted)
-                if batch:
-                    size += _size(batch, len(columns))
-                    if bytes in set(map(type, chain.from_iterable(batch))):
-                        batch = [_textual(row) for row in batch]
-                    rows += batch
-                if size > MAX_BYTES or len(rows) > max_rows:
-                    return _too_large(len(rows), max_rows, perf_counter() - start)
-                if len(batch) < wanted:
-                    return Rows(columns, tuple(rows), perf_counter() - start)
+            return Rows(columns, collect(cursor, max_rows), perf_counter() - start)
         finally:
             cursor.close()
 
@@ -222,22 +207,8 @@ def _authorize(action: int, _: str | None, second: str | None, *__: object) -> i
     return sqlite3.SQLITE_DENY
 
 
-def _size(batch: list[Row], width: int) -> int:
-    """What the rows weigh in memory, their containers included."""
-    return sum(map(sys.getsizeof, chain.from_iterable(batch))) + len(batch) * (56 + 8 * width)
-
-
-def _textual(row: Row) -> Row:
-    return tuple([f"x'{cell.hex()}'" if isinstance(cell, bytes) else cell for cell in row])
-
-
 def _decode(raw: bytes) -> str:
     return raw.decode(errors="replace")
-
-
-def _too_large(rows: int, max_rows: int, seconds: float) -> Failure:
-    limit = f"{max_rows} rows" if rows > max_rows else f"{MAX_BYTES} bytes"
-    return Failure(FailureKind.TOO_LARGE, f"the result exceeds {limit}", seconds)
 
 
 def _failure(error: Exception, seconds: float) -> Failure:
@@ -246,7 +217,7 @@ def _failure(error: Exception, seconds: float) -> Failure:
         kind = FailureKind.TIMEOUT
     elif _REFUSED.search(message):
         kind = FailureKind.REFUSED
-    elif isinstance(error, MemoryError) or _TOO_LARGE.search(message):
+    elif isinstance(error, MemoryError | TooLarge) or _TOO_LARGE.search(message):
         kind = FailureKind.TOO_LARGE
     elif _MISSING.search(message):
         kind = FailureKind.MISSING

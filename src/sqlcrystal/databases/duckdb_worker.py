@@ -1,0 +1,94 @@
+"""The child process that runs DuckDB: scalar functions there allocate past memory_limit, so the system bounds it.
+
+Reads requests and writes replies as length-prefixed msgpack on standard input and output.
+"""
+
+import resource
+import sys
+from threading import Timer
+from typing import Any
+
+import duckdb
+import msgspec
+
+from sqlcrystal.databases.limits import TooLarge, collect
+from sqlcrystal.databases.messages import Request, read, write
+from sqlcrystal.types import Execution, Failure, FailureKind, Rows
+
+MEMORY_LIMIT = 128 * 2**20
+PROCESS_LIMIT = 420 * 2**20
+_KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
+    (duckdb.InterruptException, FailureKind.TIMEOUT),
+    (duckdb.CatalogException, FailureKind.MISSING),
+    (duckdb.BinderException, FailureKind.MISSING),
+    (duckdb.ParserException, FailureKind.SYNTAX),
+    (duckdb.SyntaxException, FailureKind.SYNTAX),
+    (duckdb.PermissionException, FailureKind.REFUSED),
+    (duckdb.OutOfMemoryException, FailureKind.TOO_LARGE),
+    (duckdb.OutOfRangeException, FailureKind.ENGINE),
+    (TooLarge, FailureKind.TOO_LARGE),
+    (MemoryError, FailureKind.TOO_LARGE),
+)
+
+
+def connect(path: str) -> Any:
+    """A read-only connection without files, network, extensions or a way to change that."""
+    return duckdb.connect(
+        path,
+        read_only=True,
+        config={
+            "enable_external_access": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "allow_persistent_secrets": "false",
+            "memory_limit": f"{MEMORY_LIMIT // 2**20}MB",
+            "max_temp_directory_size": "0B",
+            "threads": "2",
+            "lock_configuration": "true",
+        },
+    )
+
+
+def run(connection: Any, request: Request) -> Execution:
+    """Run one statement; the timer interrupts what the engine lets be interrupted, the parent ends the rest."""
+    timer = Timer(request.timeout, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        statements = connection.extract_statements(request.sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            return Failure(FailureKind.REFUSED, "the statement is not one query")
+        cursor = connection.execute(statements[0])
+        columns = tuple(column[0] for column in cursor.description)
+        return Rows(columns, collect(iter(cursor.fetchone, None), request.max_rows))
+    except Exception as error:
+        kind = next((kind for cause, kind in _KINDS if isinstance(error, cause)), FailureKind.ENGINE)
+        if "configuration has been locked" in str(error) or "read-only" in str(error):
+            kind = FailureKind.REFUSED
+        elif "syntax error" in str(error).lower():
+            kind = FailureKind.SYNTAX
+        elif "bad_alloc" in str(error) or "Allocation failure" in str(error):
+            kind = FailureKind.TOO_LARGE
+        return Failure(kind, (str(error).strip().splitlines() or [type(error).__name__])[0])
+    finally:
+        timer.cancel()
+
+
+def main() -> None:
+    """Open the file, say so, then serve until the parent closes the pipe."""
+    replies, requests = sys.stdout.buffer, sys.stdin.buffer
+    try:
+        connection = connect(sys.argv[1])
+    except Exception as error:
+        write(replies, msgspec.msgpack.encode(Failure(FailureKind.ENGINE, str(error).strip().splitlines()[0])))
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_LIMIT, PROCESS_LIMIT))
+    write(replies, msgspec.msgpack.encode(Rows((), ())))
+    while message := read(requests):
+        result = run(connection, msgspec.msgpack.decode(message, type=Request))
+        write(replies, msgspec.msgpack.encode(result))
+
+
+if __name__ == "__main__":
+    main()

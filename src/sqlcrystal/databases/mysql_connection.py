@@ -1,0 +1,34 @@
+"""A PyMySQL connection that stops reading at a byte budget, since a single row may be larger than memory."""
+
+from typing import Any
+
+from pymysql.connections import Connection
+
+from sqlcrystal.databases.limits import TooLarge
+
+
+class BoundedConnection(Connection):
+    """Counts what comes over the socket while a statement runs."""
+
+    _budget = float("inf")
+
+    @property
+    def is_mariadb(self) -> bool:
+        """MariaDB names some settings otherwise than MySQL."""
+        return "mariadb" in str(self.get_server_info()).lower()  # type: ignore[no-untyped-call]
+
+    def limit(self, budget: int, seconds: float) -> None:
+        """Bound the bytes of the next result, and how long the socket may stay silent."""
+        self._budget = budget
+        self._read_timeout = seconds
+
+    def unlimit(self) -> None:
+        """Lift the bounds, for the statements of this package."""
+        self._budget = float("inf")
+
+    def _read_bytes(self, num_bytes: int) -> Any:
+        self._budget -= num_bytes
+        if self._budget < 0:
+            self._force_close()  # type: ignore[attr-defined]
+            raise TooLarge("the result has too many bytes")
+        return super()._read_bytes(num_bytes)  # type: ignore[misc]
