@@ -78,11 +78,11 @@ def test_live_answers_a_repeated_request_as_it_did_the_first_time_so_that_a_repl
 
 
 def test_a_replay_miss_names_the_question_the_model_and_the_prompt(tmp_path: Path) -> None:
-    prompt = ask("CREATE TABLE t (a);\nDatabase: shop\nQuestion: How many boats?\nSQL:")
+    prompt = ask("CREATE TABLE harbour (a);\nCREATE TABLE boat (a);\n[Question]\nHow many boats?\nWrite SQL now.")
     with Recording(tmp_path / "r.sqlite") as recording, pytest.raises(RecordingMiss) as miss:
         Recorded(ScriptedModel(echo), recording, "replay").chat(prompt, sampling=Sampling())
     key = request_key(ScriptedModel(echo).digest, prompt, Sampling())
-    for part in ("How many boats?", "shop", "scripted", key[:12]):
+    for part in ("harbour, boat…: How many boats?", "scripted", key[:12]):
         assert part in str(miss.value)
 
 

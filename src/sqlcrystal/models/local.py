@@ -34,7 +34,7 @@ class LocalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     path: str = ""
     slots: int = 2
     context: int = 8192
-    deadline: float = 600.0
+    deadline: float = 1800.0
     threads: int = 0
     reuse_prefix: bool = True
     cache_mib: int = 1024

@@ -1,6 +1,7 @@
 """A model behind a recording: replayed from it, filled into it, or asked live and recorded."""
 
 import random
+import re
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -138,8 +139,9 @@ def verify(recording: Recording, model: LanguageModel, *, n: int, rng: random.Ra
 
 
 def excerpt(messages: Sequence[Message], *, width: int = 200) -> str:
-    """The part of a prompt a person recognises: its question if a line names one, else its end."""
-    lines = [line.strip() for message in messages for line in message.content.splitlines() if line.strip()]
-    named = [line for line in lines if line.lower().startswith(("question", "-- question", "database", "-- database"))]
-    text = " | ".join(named) if named else " ".join(lines)
-    return text if len(text) <= width else "…" + text[-width:]
+    """What a person recognises a prompt by: its first tables and its question, else its end."""
+    text = "\n".join(message.content for message in messages)
+    tables = re.findall(r"CREATE TABLE\s+[\"`\[]?(\w+)", text)[:3]
+    questions: list[str] = re.findall(r"^\W*question\b\W*(.+)$", text, flags=re.IGNORECASE | re.MULTILINE)
+    said = questions[-1] if questions else " ".join(text.split())[-width:]
+    return f"{', '.join(tables)}…: {said[:width]}" if tables else said[:width]
