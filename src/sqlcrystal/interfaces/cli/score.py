@@ -98,7 +98,7 @@ def score(
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """A callback (done, total) with a bar on stderr, whose thread starts at the first call: after forking."""
     with ExitStack() as stack:
-        bars: list[tuple["Progress", "TaskID"]] = []
+        bars: list[tuple[Progress, TaskID]] = []
 
         def advance(done: int, total: int) -> None:
             if not bars:
