@@ -54,6 +54,14 @@ def test_another_spelling_of_the_same_query_is_no_change(fixed: str) -> None:
     assert diff("SELECT name FROM item WHERE kind = 'HW'", fixed, "sqlite") == ()
 
 
+def test_the_order_in_which_inner_joins_are_written_is_no_change() -> None:
+    wrong = "SELECT t.a FROM t JOIN u ON t.id = u.id WHERE u.b = 1"
+    fixed = "SELECT T2.a FROM u AS T1 INNER JOIN t AS T2 ON T1.id = T2.id WHERE T1.b IS NOT NULL"
+    assert diff(wrong, fixed, "sqlite") == (ClauseDiff("WHERE", "u.b = 1", "T1.b IS NOT NULL"),)
+    outer = diff(wrong, fixed.replace("INNER", "LEFT"), "sqlite")
+    assert [change.clause for change in outer] == ["FROM", "JOIN", "WHERE"]
+
+
 def test_sql_that_cannot_be_parsed_differs_as_a_whole_and_has_no_mode() -> None:
     for wrong in ("SELEC name", None):
         [change] = diff(wrong, RIGHT, "sqlite")
@@ -122,6 +130,12 @@ def test_a_first_try_success_is_written_without_a_wrong_side(shop: Database) -> 
         assert "Wrong" not in text
         assert "Guard" not in text
     assert "First attempt (accepted)" in Trace(shop).render(success)
+
+
+def test_a_repair_that_the_trees_cannot_tell_apart_is_still_written_as_a_repair(shop: Database) -> None:
+    text = DiffMode(shop).render(episode(RIGHT.lower().replace("hw", "HW"), RIGHT))
+    assert text.startswith("Past repair:")
+    assert f"- Fixed: {RIGHT}\n- Clause: QUERY" in text
 
 
 def test_an_attempt_without_sql_is_written_as_none(shop: Database) -> None:

@@ -1,5 +1,6 @@
 """What a repair changed, clause by clause, over the syntax trees of the wrong and the repaired query."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -24,6 +25,7 @@ CLAUSES = (
     "LIMIT",
     "OFFSET",
 )
+NOT_NULL = re.compile(r"\bNOT ((?:\w+|\"[^\"]+\"|`[^`]+`)(?:\.(?:\w+|\"[^\"]+\"|`[^`]+`))*) IS NULL")
 BETWEEN = {"WHERE": " AND ", "HAVING": " AND ", "JOIN": " "}
 
 
@@ -45,7 +47,9 @@ def diff(wrong: str | None, fixed: str, dialect: str) -> tuple[ClauseDiff, ...]:
     if isinstance(before, exp.SetOperation) != isinstance(after, exp.SetOperation):
         return (ClauseDiff("SET OPERATION", _line(wrong or NOTHING), _line(fixed)),)
     left, right = parts(before, plain[0]), parts(after, plain[1])
-    found = [d for clause in CLAUSES if (d := _compare(clause, left.get(clause, []), right.get(clause, []), dialect))]
+    same = {"FROM", "JOIN"} if _sources(plain[0]) == _sources(plain[1]) is not None else set()
+    clauses = [clause for clause in CLAUSES if clause not in same]
+    found = [d for clause in clauses if (d := _compare(clause, left.get(clause, []), right.get(clause, []), dialect))]
     return tuple(found)
 
 
@@ -73,13 +77,23 @@ def _clauses(tree: exp.Query) -> dict[str, list[exp.Expr]]:
         found["SELECT"] = [*([distinct] if distinct else []), *tree.expressions]
         found["FROM"] = [start.this] if start else []
         found["JOIN"] = list(tree.args.get("joins") or [])
-        found["WHERE"] = list(_conjuncts(tree.args.get("where")))
+        found["WHERE"] = list(_all_of(_condition(tree, "where")))
         found["GROUP BY"] = list(_listed(tree, "group"))
-        found["HAVING"] = list(_conjuncts(tree.args.get("having")))
+        found["HAVING"] = list(_all_of(_condition(tree, "having")))
     found["ORDER BY"] = list(_listed(tree, "order"))
     found["LIMIT"] = [node.expression for node in [tree.args.get("limit")] if isinstance(node, exp.Limit)]
     found["OFFSET"] = [node.expression for node in [tree.args.get("offset")] if isinstance(node, exp.Offset)]
     return found
+
+
+def _sources(tree: exp.Query) -> tuple[Counter[str], Counter[str]] | None:
+    """What inner joins read and on which conditions, in whatever order they are written; None for other joins."""
+    start = from_clause(tree)
+    joins = tree.args.get("joins") or []
+    if start is None or any(join.side or join.kind or join.args.get("using") for join in joins):
+        return None
+    read = Counter(node.this.sql() for node in [start, *joins])
+    return read, Counter(node.sql() for join in joins for node in _all_of(join.args.get("on")))
 
 
 def _listed(tree: exp.Expr, key: str) -> Iterable[exp.Expr]:
@@ -87,10 +101,15 @@ def _listed(tree: exp.Expr, key: str) -> Iterable[exp.Expr]:
     return clause.expressions if clause is not None else ()
 
 
-def _conjuncts(clause: exp.Expr | None) -> Iterable[exp.Expr]:
-    if clause is None:
+def _condition(tree: exp.Expr, key: str) -> exp.Expr | None:
+    clause = tree.args.get(key)
+    return clause.this if clause is not None else None
+
+
+def _all_of(condition: exp.Expr | None) -> Iterable[exp.Expr]:
+    """The conditions that must all hold."""
+    if condition is None:
         return ()
-    condition = clause.this
     return condition.flatten(unnest=False) if isinstance(condition, exp.And) else (condition,)
 
 
@@ -133,11 +152,16 @@ def _render(clause: str, shown: list[Part], total: int, dialect: str) -> str:
     if not shown:
         return "..." if total else NOTHING
     nodes = [node for _, node in shown if not isinstance(node, exp.Distinct)]
-    text = BETWEEN.get(clause, ", ").join(node.sql(dialect=grammar(dialect)).strip(", ") for node in nodes)
+    text = BETWEEN.get(clause, ", ").join(_written(node, dialect) for node in nodes)
     if len(nodes) < len(shown):
         return f"DISTINCT {text or '...'}"
     gap = "" if text.startswith("(") else " "
     return f"...{gap}{text}" if len(shown) < total else text
+
+
+def _written(node: exp.Expr, dialect: str) -> str:
+    """A part as SQL; sqlglot turns IS NOT NULL around, and people do not write it so."""
+    return NOT_NULL.sub(r"\1 IS NOT NULL", node.sql(dialect=grammar(dialect)).strip(", "))
 
 
 def _line(sql: str) -> str:

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from sqlcrystal.types import Episode
 from sqlcrystal.writing.card import CardWriter, fence_sql, one_line
-from sqlcrystal.writing.diff import diff
+from sqlcrystal.writing.diff import QUERY, ClauseDiff, diff
 from sqlcrystal.writing.guards import guard
 from sqlcrystal.writing.modes import modes
 
@@ -22,6 +22,8 @@ class Diff(CardWriter):
         """Wrong, fixed and clause, once for each clause that changed; a first-try success has no wrong side."""
         question = f"Q: {one_line(episode.question.text)}"
         changes = diff(episode.attempt.sql, episode.sql, self.database.dialect)
+        if not changes and episode.rounds:  # repaired by a spelling that the trees do not tell apart
+            changes = (ClauseDiff(QUERY, one_line(episode.attempt.sql or ""), one_line(episode.sql)),)
         if not changes:
             return "\n".join(["Past success:", question, f"- Right at once: {one_line(episode.sql)}"])
         lines = [
