@@ -22,7 +22,7 @@ def exported(store: CardStore, database: str | None = None) -> bytes:
     return out.getvalue()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(words, words, st.sampled_from(["shop", "bar", "naïve"]), st.sampled_from(CardStatus))))
 def test_an_export_imported_and_exported_again_is_equal_byte_for_byte(
     drawn: list[tuple[str, str, str, CardStatus]],

@@ -20,7 +20,7 @@ def opened_bank(path: Path | None, *, create: bool = False) -> "Iterator[CardSto
     from sqlcrystal.bank import CardStore, default_bank_path
 
     try:
-        with CardStore(path or default_bank_path(), create=create) as store:
+        with CardStore((path or default_bank_path()).expanduser(), create=create) as store:
             yield store
     except BankError as error:
         raise UserError(str(error)) from error
