@@ -1,1 +1,186 @@
-"""Settings and study files as frozen, validated objects."""
+"""Study files as frozen, validated objects: TOML in, one line about what is wrong with it, or a `StudyFile`."""
+
+import hashlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.errors import ConfigError, DataError
+
+SEEDS = (42, 7, 13)
+
+
+class BenchmarkEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which questions a study asks, and where their files lie; relative paths are meant from the study file."""
+
+    name: str
+    data: str = ""
+    databases: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    """The names of the databases to ask; all when empty."""
+    limit: int = 0
+    """At most so many questions of each database; 0 is all. It changes the splits."""
+    skip_missing: bool = False
+
+
+class ArmEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One arm as written: the one factor in which it differs from its base, and what it is measured in."""
+
+    name: str
+    base: str = ""
+    """The arm it changes; the default arm when empty."""
+    source: str | None = None
+    admission: str | None = None
+    writer: str | None = None
+    retriever: str | None = None
+    k: int | None = None
+    correspondence: str | None = None
+    bank: str | None = None
+    solver: str | None = None
+    passes: int | None = None
+    settings: tuple[str, ...] = ("transfer",)
+
+
+class ContrastEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A paired comparison b - a on held-out questions."""
+
+    a: str
+    b: str
+    name: str = ""
+    confirmatory: bool = False
+
+
+class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a million tokens cost, in any currency; for the plan only."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+
+
+class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A study as written: a benchmark, a model, seeds, and arms that each change one thing."""
+
+    name: str
+    benchmark: BenchmarkEntry | str = "quarry"
+    model: str | dict[str, Any] = "qwen2.5-coder-1.5b"
+    embedder: str | dict[str, Any] = "wordllama"
+    seeds: tuple[int, ...] = SEEDS
+    max_tokens: int = 2048
+    budget: int = 3
+    timeout: float = 30.0
+    """Seconds one statement may take; results beyond it are timeouts."""
+    check: str = "bird"
+    """The rule of the oracle that triggers repair and admits cards; changing it asks the model anew."""
+    rule: str = "bird"
+    """The rule of the headline figures; changing it only reads the same answers again."""
+    reruns: int = 1
+    mode: Literal["fill", "replay", "live"] = "fill"
+    recordings: tuple[str, ...] = ()
+    """Recordings to read beside the run's own; those that are not there are passed over, except in replay."""
+    prices: Prices = Prices()
+    default: ArmEntry = ArmEntry(name="W0", settings=("transfer", "replay", "retention", "rerun"))
+    arm: tuple[ArmEntry, ...] = ()
+    contrast: tuple[ContrastEntry, ...] = ()
+    arms: tuple[str, ...] = ()
+    """Only these arms, and what they build on; all when empty."""
+
+    @property
+    def asked(self) -> BenchmarkEntry:
+        """The benchmark, whichever way it was written."""
+        return BenchmarkEntry(name=self.benchmark) if isinstance(self.benchmark, str) else self.benchmark
+
+
+# What leaves every answer and figure as it is: where files lie, and what tokens cost.
+PLACES = ("mode", "recordings", "prices", "model", "embedder", "benchmark")
+
+
+def digest(study: StudyFile, **identities: str) -> str:
+    """A name for what is measured: the study without its paths, with the digests of its model and its questions."""
+    document: dict[str, Any] = msgspec.to_builtins(study)
+    for place in PLACES:
+        document.pop(place)
+    return hashlib.sha256(msgspec.json.encode({**document, **identities}, order="sorted")).hexdigest()
+
+
+def read_study(path: Path, overrides: Sequence[str] = ()) -> StudyFile:
+    """The study in a TOML file, with `KEY=VALUE` overrides; paths in it become absolute."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"study {path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"study {path}: not UTF-8 ({error.reason})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"study {path}: not TOML ({error})") from None
+    placed = _placed(document, path.parent)
+    for override in overrides:
+        _override(placed, override)
+    placed.setdefault("name", path.stem)
+    return parse_study(placed, where=str(path))
+
+
+def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFile:
+    """A validated study, or one line that names the key and, for an unknown one, the choices."""
+    for key in document:
+        if key not in StudyFile.__struct_fields__:
+            raise ConfigError.unknown(f"{where}: key", key, StudyFile.__struct_fields__)
+    for table in [document.get("default", {}), *document.get("arm", ())]:
+        for key in table if isinstance(table, dict) else ():
+            if key not in ArmEntry.__struct_fields__:
+                raise ConfigError.unknown(
+                    f"{where}: arm {table.get('name', '')!r}: key", key, ArmEntry.__struct_fields__
+                )
+    try:
+        study = msgspec.convert(document, StudyFile)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    for key, value, least in (
+        ("max_tokens", study.max_tokens, 1),
+        ("budget", study.budget, 1),
+        ("seeds", len(study.seeds), 1),
+        ("reruns", study.reruns, 1),
+    ):
+        if value < least:
+            raise ConfigError(f"{where}: {key}: needs at least {least}")
+    if len(set(study.seeds)) < len(study.seeds):
+        raise ConfigError(f"{where}: seeds: {list(study.seeds)} names a seed twice")
+    return study
+
+
+def _placed(document: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The document with its relative paths made absolute."""
+    asked = document.get("benchmark")
+    if isinstance(asked, dict) and asked.get("data"):
+        document["benchmark"] = {**asked, "data": str((folder / asked["data"]).resolve())}
+    recordings = document.get("recordings")
+    if isinstance(recordings, list):
+        document["recordings"] = [str((folder / str(name)).resolve()) for name in recordings]
+    return document
+
+
+def _override(document: dict[str, Any], override: str) -> None:
+    """Set one dotted key; the value is TOML, or else text."""
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set: {override!r} is not KEY=VALUE")
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *parents, last = key.strip().split(".")
+    table = document
+    for name in parents:
+        inner = table.get(name)
+        if name == "benchmark" and isinstance(inner, str):
+            inner = {"name": inner}
+        elif not isinstance(inner, dict):
+            inner = {}
+        table[name] = inner
+        table = inner
+    if key.strip() == "benchmark.data":
+        value = str(Path(str(value)).resolve())
+    table[last] = value

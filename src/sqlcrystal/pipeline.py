@@ -50,7 +50,7 @@ def answer(
     retriever: Retriever,
     bank: Bank,
     k: int = 5,
-    exclude: CardId | None = None,
+    exclude: CardId | frozenset[CardId] | None = None,
 ) -> Answer:
     """Retrieve, solve, execute."""
     retrieved = tuple(retriever.retrieve(question, bank, k=k, exclude=exclude))

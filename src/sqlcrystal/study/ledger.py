@@ -13,8 +13,8 @@ SETTINGS = ("transfer", "repair", "replay", "retention", "rerun", "collection", 
 
 transfer: held-out, with the arm's memory (arm `none` gives P_0). repair: held-out, oracle-triggered repair, never
 stored; `first_right` is its own floor, `right` gives P_K. replay / retention: banked questions with / without their own
-card. rerun: banked questions without memory, asked anew. collection: the pass that built the arm's bank; an arm that
-differs from the default only in how cards are retrieved or used has none of its own, for the default's built its bank.
+card. rerun: banked questions without memory, asked anew. collection: the pass that built the arm's bank; an arm whose
+factor asks nothing new of the model there (width, retriever, W0 to W4, bank size) has none: its base's built its bank.
 again: transfer asked anew under the same configuration, for the rerun drift; pair it with the arm's transfer.
 """
 

@@ -1,0 +1,164 @@
+"""The design of a study: arms that each change one factor against their base, and the contrasts between them."""
+
+import re
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.assembly import GATES, RETRIEVERS, SOLVERS, SOURCES, WRITERS
+from sqlcrystal.config import ArmEntry, StudyFile
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.scoring.verdicts import rule_named
+from sqlcrystal.study.ledger import Arm, Contrast
+
+FACTORS = ("source", "admission", "writer", "retriever", "k", "correspondence", "bank", "solver", "passes")
+COLLECTING = ("source", "admission", "passes")
+"""The factors that need a collection of their own."""
+HELD_OUT = ("transfer", "repair", "again")
+BANKED = ("replay", "retention", "rerun")
+NOTHING = "none"
+NOISY = re.compile(r"noisy:(\d+(?:\.\d+)?)%")
+FRACTION = re.compile(r"(\d+(?:\.\d+)?)%")
+MATCHED = re.compile(r"matched:(.+):(\d+)")
+
+
+class PlannedArm(Struct, frozen=True):
+    """An arm with the settings it is measured in."""
+
+    arm: Arm
+    settings: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The arm's one spelling."""
+        return self.arm.name
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the arm has a bank at all."""
+        return self.arm.retriever != NOTHING
+
+
+class Design(Struct, frozen=True):
+    """The arms in the order they run, the default among them, and the contrasts in the order they are reported."""
+
+    default: str
+    arms: tuple[PlannedArm, ...]
+    contrasts: tuple[Contrast, ...]
+
+    def arm(self, name: str) -> PlannedArm:
+        """The arm of that name."""
+        return next(planned for planned in self.arms if planned.name == name)
+
+
+def design(study: StudyFile) -> Design:
+    """Work out every arm, and refuse one that differs from its base in more than the factor it names."""
+    rule_named(study.check)
+    rule_named(study.rule)
+    default = _default(study.default)
+    found = {default.name: PlannedArm(default, study.default.settings)}
+    waiting = list(study.arm)
+    while waiting:
+        ready = [entry for entry in waiting if (entry.base or default.name) in found]
+        if not ready:
+            names = [*found, *(entry.name for entry in waiting)]
+            raise ConfigError.unknown(f"arm {waiting[0].name!r}: base", waiting[0].base, set(names) - {waiting[0].name})
+        for entry in ready:
+            if entry.name in found:
+                raise ConfigError(f"arm {entry.name!r}: the name is used twice")
+            found[entry.name] = PlannedArm(_derived(entry, found[entry.base or default.name].arm), entry.settings)
+        waiting = [entry for entry in waiting if entry not in ready]
+    for planned in found.values():
+        _check(planned, found)
+    kept = _kept(study, default.name, found)
+    contrasts = _contrasts(study, found, kept)
+    confirmed = {name for one in contrasts if one.confirmatory for name in (one.a, one.b)}
+    written = [default.name, *(entry.name for entry in study.arm)]
+    ranked = sorted(kept, key=lambda name: (_rank(kept[name], default.name, confirmed), written.index(name)))
+    return Design(default.name, tuple(kept[name] for name in ranked), contrasts)
+
+
+def gate_of(admission: str) -> tuple[str, float]:
+    """The verifier's name and its noise: `noisy:10%` is the noisy oracle at 0.1."""
+    noise = NOISY.fullmatch(admission)
+    return ("noisy", float(noise[1]) / 100) if noise else (admission, 0.0)
+
+
+def _default(entry: ArmEntry) -> Arm:
+    given = {name: value for name in FACTORS if (value := getattr(entry, name)) is not None}
+    return Arm(name=entry.name, **given)
+
+
+def _derived(entry: ArmEntry, base: Arm) -> Arm:
+    """The base with the entry's changes, of which there must be exactly one."""
+    given = {name: value for name in FACTORS if (value := getattr(entry, name)) is not None}
+    changed = [name for name, value in given.items() if value != getattr(base, name)]
+    if len(changed) != 1:
+        what = f"differs in {', '.join(changed)}" if changed else "does not differ"
+        raise ConfigError(
+            f"arm {entry.name!r}: {what} from {base.name!r}; an arm changes exactly one factor of its base "
+            f'(base = "ARM" names another one), out of {", ".join(FACTORS)}'
+        )
+    return msgspec.structs.replace(base, name=entry.name, factor=changed[0], base=base.name, **given)
+
+
+def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:
+    """Refuse a value that no implementation has, naming the choices."""
+    arm, where = planned.arm, f"arm {planned.name!r}"
+    gate, rate = gate_of(arm.admission)
+    tables = (("source", arm.source, SOURCES), ("writer", arm.writer, WRITERS), ("solver", arm.solver, SOLVERS))
+    for key, value, table in (*tables, ("retriever", arm.retriever, RETRIEVERS)):
+        if value not in table:
+            raise ConfigError.unknown(f"{where}: {key}", value, table)
+    if gate not in GATES or (gate == "noisy" and not 0 < rate <= 1):
+        raise ConfigError.unknown(f"{where}: admission", arm.admission, ["oracle", "ungated", "noisy:10%"])
+    if arm.correspondence not in ("aligned", "permuted"):
+        raise ConfigError.unknown(f"{where}: correspondence", arm.correspondence, ["aligned", "permuted"])
+    if arm.correspondence == "permuted" and arm.writer != "W0":
+        raise ConfigError(f"{where}: correspondence: only W0 cards can be permuted, not {arm.writer}")
+    cut = MATCHED.fullmatch(arm.bank)
+    if cut and (cut[1] not in arms or cut[1] == arm.name or arms[cut[1]].arm.bank.startswith("matched")):
+        raise ConfigError.unknown(f"{where}: bank: matched to", cut[1], set(arms) - {arm.name})
+    if not cut and arm.bank != "full" and not FRACTION.fullmatch(arm.bank):
+        raise ConfigError.unknown(f"{where}: bank", arm.bank, ["full", "50%", "matched:ARM:DRAW"])
+    if arm.k < 0 or arm.passes < 1:
+        raise ConfigError(f"{where}: k must be 0 or more and passes 1 or more")
+    for setting in planned.settings:
+        if setting not in (*HELD_OUT, *BANKED):
+            raise ConfigError.unknown(f"{where}: settings", setting, (*HELD_OUT, *BANKED))
+        if setting in BANKED and not planned.remembers:
+            raise ConfigError(f"{where}: settings: {setting} needs a bank, and this arm has none")
+
+
+def _kept(study: StudyFile, default: str, found: dict[str, PlannedArm]) -> dict[str, PlannedArm]:
+    """The chosen arms, the default, and the arms whose card counts others are matched to."""
+    for name in study.arms:
+        if name not in found:
+            raise ConfigError.unknown("arms", name, found)
+    chosen = set(study.arms or found) | {default}
+    while True:
+        needed = {cut[1] for name in chosen if (cut := MATCHED.fullmatch(found[name].arm.bank))}
+        if needed <= chosen:
+            return {name: planned for name, planned in found.items() if name in chosen}
+        chosen |= needed
+
+
+def _contrasts(study: StudyFile, found: dict[str, PlannedArm], kept: dict[str, PlannedArm]) -> tuple[Contrast, ...]:
+    contrasts = []
+    for entry in study.contrast:
+        for name in (entry.a, entry.b):
+            if name not in found:
+                raise ConfigError.unknown("contrast: arm", name, found)
+            if "transfer" not in found[name].settings:
+                raise ConfigError(f"contrast {entry.b} vs {entry.a}: arm {name!r} is not measured in transfer")
+        if entry.a in kept and entry.b in kept:
+            name = entry.name or f"{entry.b} vs {entry.a}"
+            contrasts.append(Contrast(name=name, a=entry.a, b=entry.b, confirmatory=entry.confirmatory))
+    return tuple(contrasts)
+
+
+def _rank(planned: PlannedArm, default: str, confirmed: set[str]) -> int:
+    """No memory first, then the default, then what confirmatory contrasts need, then the rest."""
+    if not planned.remembers and planned.name in confirmed:
+        return 0
+    return 1 if planned.name == default else 2 if planned.name in confirmed else 3

@@ -1,0 +1,137 @@
+"""Per-question logs: append-only JSON Lines with every request, response, retrieved card and repair step."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.models.recording import request_key
+from sqlcrystal.study.work import Answered, Asked, Trajectory
+from sqlcrystal.types import Completion, Message, Sampling
+
+
+class LoggedCall(Struct, frozen=True, kw_only=True):
+    """A call; `prompt` counts into the line's prompts, `key` is its address in the recording."""
+
+    key: str
+    prompt: int
+    sampling: Sampling
+    completion: Completion
+
+
+class LoggedRound(Struct, frozen=True, kw_only=True):
+    """One round of a repair, without its calls."""
+
+    sql: str | None
+    accepted: bool
+    execution: Any = None
+    probes: tuple[Any, ...] = ()
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """All there is to know of one answer; the last line of a question counts."""
+
+    question: str
+    database: str
+    text: str
+    sql: str | None
+    right: bool
+    prompts: tuple[tuple[Message, ...], ...]
+    calls: tuple[LoggedCall, ...]
+    retrieved: tuple[tuple[str, float, str], ...] = ()
+    rounds: tuple[LoggedRound, ...] = ()
+
+
+def line_of(
+    answered: Answered,
+    *,
+    digest: str,
+    sql: str | None,
+    right: bool,
+    trajectory: Trajectory | None = None,
+    writing: Sequence[Asked] = (),
+) -> Line:
+    """The log line of one question; prompts that several calls share are written once."""
+    asked = [*answered.calls, *(trajectory.calls if trajectory else ()), *writing]
+    prompts = tuple(dict.fromkeys(one.messages for one in asked))
+    places = {messages: place for place, messages in enumerate(prompts)}
+    return Line(
+        question=answered.question.id,
+        database=answered.question.database,
+        text=answered.question.text,
+        sql=sql,
+        right=right,
+        prompts=prompts,
+        calls=tuple(
+            LoggedCall(
+                key=request_key(digest, one.messages, one.sampling),
+                prompt=places[one.messages],
+                sampling=one.sampling,
+                completion=one.completion,
+            )
+            for one in asked
+        ),
+        retrieved=tuple((one.card.id, one.score, one.card.text) for one in answered.retrieved),
+        rounds=tuple(
+            LoggedRound(
+                sql=spent.sql,
+                accepted=spent.accepted,
+                # Without the clock, so that the same run writes the same bytes.
+                execution=_timeless(spent.execution),
+                probes=tuple({"sql": probe.sql, "execution": _timeless(probe.execution)} for probe in spent.probes),
+            )
+            for spent in (trajectory.rounds if trajectory else ())
+        ),
+    )
+
+
+class Logs:
+    """The log files of a run folder; a line that a file holds already is not written again."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder; files are opened when they are first written to."""
+        self._folder = folder
+        self._lock = Lock()
+        self._known: dict[str, set[bytes]] = {}
+
+    def append(self, name: str, line: Line) -> None:
+        """Write a line to the named log at once, so that only a line in the making can be lost."""
+        encoded = msgspec.json.encode(line) + b"\n"
+        mark = hashlib.blake2b(encoded, digest_size=16).digest()
+        path = self._folder / f"{quote(name, safe='=+,@ ')}.jsonl"
+        with self._lock:
+            if name not in self._known:
+                self._known[name] = _mend(path)
+            if mark in self._known[name]:
+                return
+            with path.open("ab") as stream:
+                stream.write(encoded)
+            self._known[name].add(mark)
+
+
+def _mend(path: Path) -> set[bytes]:
+    """The marks of a log's whole lines; a last line that a kill tore is cut off."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        return set()
+    marks = set()
+    whole = 0
+    with path.open("rb+") as stream:
+        for line in stream:
+            if line.endswith(b"\n"):
+                marks.add(hashlib.blake2b(line, digest_size=16).digest())
+                whole += len(line)
+        stream.truncate(whole)
+    return marks
+
+
+def _timeless(execution: object) -> Any:
+    document = msgspec.to_builtins(execution)
+    if isinstance(document, dict):
+        document.pop("seconds", None)
+    return document

@@ -1,0 +1,216 @@
+"""From a study file to a finished run folder: opens what a study needs, runs it, writes what it found."""
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal import __version__
+from sqlcrystal.benchmarks.cases import Benchmark, Case
+from sqlcrystal.benchmarks.catalogue import load_benchmark
+from sqlcrystal.config import StudyFile, digest
+from sqlcrystal.consumption import Vectors
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.models import CachedEmbedder, Recorded, Recording, open_embedder, open_model
+from sqlcrystal.protocols import Embedder, LanguageModel
+from sqlcrystal.study.design import Design, design
+from sqlcrystal.study.ledger import Ledger, Manifest, write_ledger
+from sqlcrystal.study.log import Logs
+from sqlcrystal.study.results import write_results
+from sqlcrystal.study.run import Facts, Reporter, Runner
+from sqlcrystal.study.work import Workshop
+from sqlcrystal.study.world import World
+from sqlcrystal.types import Completion, Message, Sampling
+
+RECORDING = "recording.sqlite"
+STUDY = "study.json"
+JOBS = 4
+
+
+class Finished(Struct, kw_only=True):
+    """What a run leaves behind, and how many completions it had to ask the model for."""
+
+    folder: Path
+    ledger: Ledger
+    left_out: dict[str, str]
+    sent: int
+
+
+class Counting:
+    """A model that counts the replies it gave."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        """Count from zero."""
+        self.name, self.digest = model.name, model.digest
+        self.sent = 0
+        self.inner = model
+        self._lock = Lock()
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
+        """Ask, and count the reply."""
+        completion = self.inner.chat(messages, sampling=sampling)
+        with self._lock:
+            self.sent += 1
+        return completion
+
+
+class Opened(Struct, kw_only=True):
+    """A study with everything it needs at hand."""
+
+    study: StudyFile
+    design: Design
+    world: World
+    recording: Recording
+    model: LanguageModel
+    embedder_name: str
+    workshop: Workshop
+    counting: Counting
+    digest: str
+
+
+def run_study(
+    study: StudyFile,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    minutes: float | None = None,
+    model: LanguageModel | None = None,
+    embedder: Embedder | None = None,
+    reporter: Reporter | None = None,
+) -> Finished:
+    """Run a study into a folder, or go on with the one that is there; `minutes` bounds this stretch of it."""
+    started = _now()
+    until = None if minutes is None else time.monotonic() + 60 * minutes
+    folder.mkdir(parents=True, exist_ok=True)
+    with open_study(study, folder / RECORDING, model=model, embedder=embedder) as opened:
+        (folder / STUDY).write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=2))
+        runner = Runner(
+            opened.workshop,
+            logs=Logs(folder / "log"),
+            jobs=jobs or default_jobs(model or opened.counting.inner),
+            reporter=reporter,
+            until=until,
+        )
+        facts = runner.run()
+        if not facts.outcomes and facts.first_error is not None:
+            raise facts.first_error
+        ledger = make_ledger(opened, facts, started=started)
+        write_results(ledger, folder)
+        write_ledger(ledger, folder)
+        return Finished(folder=folder, ledger=ledger, left_out=facts.left_out, sent=opened.counting.sent)
+
+
+@contextmanager
+def open_study(
+    study: StudyFile, recording: Path, *, model: LanguageModel | None = None, embedder: Embedder | None = None
+) -> Iterator[Opened]:
+    """Everything a study needs; closed together at the end."""
+    plan = design(study)
+    with ExitStack() as stack:
+        world = World(load_questions(study), check=study.check, timeout=study.timeout)
+        stack.callback(world.close)
+        counting = Counting(model or open_model(study.model))
+        layers = [stack.enter_context(Recording(path)) for path in _layers(study)]
+        working = stack.enter_context(Recording(recording, also=layers))
+        recorded = Recorded(counting, working, study.mode)
+
+        @cache
+        def get_embedder() -> Embedder:
+            opened = embedder or open_embedder(study.embedder)
+            if opened.name != "wordllama" and embedder is None:  # slow, or not the same twice
+                opened = CachedEmbedder(opened, recording.with_name("embeddings.sqlite"))
+                stack.callback(opened.close)
+            return Vectors(opened)
+
+        named = study.embedder if isinstance(study.embedder, str) else str(study.embedder.get("name", "?"))
+        yield Opened(
+            study=study,
+            design=plan,
+            world=world,
+            recording=working,
+            model=recorded,
+            embedder_name=embedder.name if embedder else named,
+            workshop=Workshop(study, plan, world, recorded, get_embedder),
+            counting=counting,
+            digest=digest(study, model=recorded.digest, embedder=named, questions=questions_digest(world.benchmark)),
+        )
+
+
+def load_questions(study: StudyFile) -> Benchmark:
+    """The questions a study asks."""
+    asked = study.asked
+    benchmark = load_benchmark(asked.name, Path(asked.data) if asked.data else None, asked.databases)
+    if asked.only:
+        benchmark = benchmark.only(asked.only)
+    benchmark = benchmark.available(skip_missing=asked.skip_missing)
+    if asked.limit < 0:
+        raise ConfigError(f"benchmark.limit: {asked.limit} is below 0")
+    if asked.limit:
+        kept: dict[str, list[Case]] = {}
+        for case in benchmark.cases:
+            kept.setdefault(case.question.database, []).append(case)
+        cases = tuple(case for members in kept.values() for case in members[: asked.limit])
+        benchmark = msgspec.structs.replace(benchmark, cases=cases)
+    return benchmark
+
+
+def questions_digest(benchmark: Benchmark) -> str:
+    """A name for exactly these questions; gold is part of it and cannot be read from it."""
+    return hashlib.sha256(msgspec.json.encode([benchmark.name, benchmark.cases])).hexdigest()
+
+
+def make_ledger(opened: Opened, facts: Facts, *, started: str) -> Ledger:
+    """The facts of the complete phases."""
+    plan, study = opened.design, opened.study
+    told = {phase.planned.name for phase in facts.outcomes}
+    transferred = {phase.planned.name for phase in facts.outcomes if phase.setting == "transfer"}
+    manifest = Manifest(
+        study=study.name,
+        digest=opened.digest,
+        version=__version__,
+        benchmark=opened.world.benchmark.name,
+        model=opened.model.name,
+        model_digest=opened.model.digest,
+        embedder=opened.embedder_name,
+        seeds=study.seeds,
+        rule=study.rule,
+        default_arm=plan.default,
+        arms=tuple(planned.arm for planned in plan.arms if planned.name in told),
+        contrasts=tuple(one for one in plan.contrasts if {one.a, one.b} <= transferred),
+        started=started,
+        finished=_now(),
+        left_out=tuple(facts.left_out),
+    )
+    return Ledger(
+        manifest=manifest,
+        outcomes=tuple(row for rows in facts.outcomes.values() for row in rows),
+        cards=tuple(facts.cards),
+        questions={case.question.id: case.question.text for case in opened.world.benchmark.cases},
+    )
+
+
+def default_jobs(model: LanguageModel) -> int:
+    """As many questions at once as the model serves."""
+    slots = getattr(model, "slots", None) or getattr(getattr(model, "settings", None), "concurrency", None)
+    return int(slots or JOBS)
+
+
+def _layers(study: StudyFile) -> list[Path]:
+    """The recordings to read beside the run's own; in fill and live, those that are not there are passed over."""
+    paths = [Path(name) for name in study.recordings]
+    if study.mode == "replay":
+        for path in paths:
+            if not path.is_file():
+                raise DataError(f"recordings: {path} is not there, and replay asks no model")
+    return [path for path in paths if path.is_file()]
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

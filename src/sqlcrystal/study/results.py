@@ -1,0 +1,75 @@
+"""Results as tables: one row per answer, each naming the version, the study, the model and the seed."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from sqlcrystal.scoring.verdicts import RULES
+from sqlcrystal.study.ledger import Ledger, Manifest, Outcome
+
+RESULTS_CSV = "results.csv"
+RESULTS_PARQUET = "results.parquet"
+PLAIN = tuple(name for name in Outcome.__struct_fields__ if name not in ("rules", "cards", "scores"))
+COLUMNS = ("version", "study", "digest", "model", *PLAIN, *(f"rule {rule}" for rule in RULES), "cards", "scores")
+
+
+def write_results(ledger: Ledger, folder: Path) -> list[Path]:
+    """Write the CSV, and the Parquet file where pyarrow is installed; each whole or not at all."""
+    written = [_replace(folder / RESULTS_CSV, _as_csv(ledger))]
+    if find_spec("pyarrow") is not None:
+        written.append(_replace(folder / RESULTS_PARQUET, _as_parquet(ledger)))
+    return written
+
+
+def _rows(manifest: Manifest, outcomes: Sequence[Outcome]) -> Iterator[list[Any]]:
+    for one in outcomes:
+        yield [
+            manifest.version,
+            manifest.study,
+            manifest.digest,
+            manifest.model,
+            *(getattr(one, name) for name in PLAIN),
+            *(one.rules.get(rule) for rule in RULES),
+            list(one.cards),
+            list(one.scores),
+        ]
+
+
+def _as_csv(ledger: Ledger) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in _rows(ledger.manifest, ledger.outcomes):
+        writer.writerow([_cell(value) for value in row])
+    return text.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return value
+
+
+def _as_parquet(ledger: Ledger) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = list(zip(*_rows(ledger.manifest, ledger.outcomes), strict=True)) or [()] * len(COLUMNS)
+    kinds = {"cards": pa.list_(pa.string()), "scores": pa.list_(pa.float64()), "sql": pa.string()}
+    kinds["first_sql"] = pa.string()
+    arrays = [pa.array(values, type=kinds.get(name)) for name, values in zip(COLUMNS, columns, strict=True)]
+    sink = io.BytesIO()
+    pq.write_table(pa.table(dict(zip(COLUMNS, arrays, strict=True))), sink)
+    return sink.getvalue()
+
+
+def _replace(path: Path, content: bytes) -> Path:
+    fresh = path.with_name(path.name + ".tmp")
+    fresh.write_bytes(content)
+    fresh.replace(path)
+    return path
