@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cardbox import card
@@ -51,3 +52,19 @@ def test_processes_that_share_a_new_bank_lose_nothing_and_bank_nothing_twice(tmp
     names = [*(f"{writer}-{number}" for writer in range(3) for number in range(60))]
     names += [f"shared-{number}" for number in range(60)]
     assert sorted(ids) == sorted(card(name).id for name in names)
+
+
+def test_threads_may_share_one_store_while_they_bank_and_read(tmp_path: Path) -> None:
+    with CardStore(tmp_path / "bank.sqlite") as store:
+
+        def work(thread: int) -> list[int]:
+            seen = []
+            for number in range(10):
+                store.add(card(f"{thread}-{number}"))
+                seen.append(len(store.cards("shop")))
+            return seen
+
+        with ThreadPoolExecutor(4) as pool:
+            seen = list(pool.map(work, range(4)))
+        assert all(counts == sorted(counts) for counts in seen)
+        assert len(store.cards("shop")) == 40

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardbox import HashingEmbedder, card
+from sqlcrystal import assembly
 from sqlcrystal.bank import FrozenBank
 from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Nothing, Payload, Random, SchemaSimilar, own_cards
 from sqlcrystal.errors import ConfigError
@@ -159,6 +160,10 @@ def test_own_cards_are_all_that_came_from_the_question_in_its_database() -> None
     mine = [card(n, question_id="asked") for n in range(2)]
     bank = FrozenBank([*mine, card(5), card(6, database="zoo", question_id="asked")])
     assert own_cards(mine[0].question, bank) == {"shop-0", "shop-1"}
+
+
+def test_every_retriever_a_study_can_name_is_held_to_this_contract() -> None:
+    assert set(RETRIEVERS) == set(assembly.RETRIEVERS)
 
 
 def test_the_embedder_used_here_gives_unit_vectors() -> None:
