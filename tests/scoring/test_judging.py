@@ -11,6 +11,7 @@ import pytest
 import scoring_data
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.benchmarks.evaluate import score_predictions
+from sqlcrystal.benchmarks.locations import locate
 from sqlcrystal.databases import sqlite as sqlite_adapter
 from sqlcrystal.errors import DataError, InfrastructureError
 from sqlcrystal.scoring import Kind
@@ -165,6 +166,20 @@ def test_a_database_that_cannot_be_reached_is_an_infrastructure_fault() -> None:
     databases = Databases({"far": "postgresql+psycopg://nobody@127.0.0.1:9/none"})
     with pytest.raises(InfrastructureError):
         databases.execute("far", "SELECT 1", timeout=1, max_rows=1)
+
+
+def test_duckdb_files_are_scored_as_their_own_engine(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "zoo.duckdb")) as zoo:
+        zoo.execute("CREATE TABLE pet AS SELECT * FROM (VALUES ('Rex', 3), ('Ada', 7)) AS t(name, age)")
+    found = locate(["zoo"], folders=[tmp_path])
+    pairs = [
+        Pair("zoo", "SELECT name FROM pet", sql)
+        for sql in ("SELECT name FROM pet ORDER BY ALL", "SELECT nome FROM pet")
+    ]
+    verdicts = judge(pairs, found, rule="bird", cache=GoldCache(tmp_path / "cache"))
+    assert [verdict.kind for verdict in verdicts] == [Kind.MATCH, Kind.PREDICTION_ERROR]
 
 
 def test_a_killed_worker_is_an_infrastructure_fault() -> None:

@@ -89,5 +89,5 @@ def _in_folders(name: str, folders: Sequence[Path]) -> str | None:
             for suffix in _SUFFIXES:
                 path = stem.with_name(stem.name + suffix)
                 if path.is_file():
-                    return str(path)
+                    return f"duckdb:///{path}" if suffix == ".duckdb" else str(path)
     return None

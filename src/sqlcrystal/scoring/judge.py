@@ -93,8 +93,8 @@ def available_cores() -> int:
 def check_files(locations: Mapping[str, str]) -> None:
     """Find a missing, empty or foreign file before anything runs."""
     for database, location in locations.items():
-        path = database_file(location)
-        if path is None or path.suffix == ".duckdb":
+        path = sqlite_file(location)
+        if path is None:
             continue
         try:
             with path.open("rb") as stream:
@@ -106,13 +106,12 @@ def check_files(locations: Mapping[str, str]) -> None:
             raise DataError(f"database {database}: {path} {what}")
 
 
-def database_file(location: str) -> Path | None:
-    """The file behind a location, if it is one."""
+def sqlite_file(location: str) -> Path | None:
+    """The SQLite file behind a location, if it is one."""
     scheme, separator, rest = location.partition("://")
     if not separator:
         return Path(location)
-    file = rest.removeprefix("/").partition("?")[0]
-    return Path(file) if scheme.partition("+")[0] in ("sqlite", "duckdb") and file else None
+    return Path(rest.removeprefix("/").partition("?")[0]) if scheme.partition("+")[0] == "sqlite" else None
 
 
 class Databases:
@@ -131,7 +130,7 @@ class Databases:
         try:
             return self._open[database].execute(sql, timeout=timeout, max_rows=max_rows)
         except DatabaseError as error:
-            if _BROKEN_FILE.search(str(error)) and (path := database_file(self._locations[database])):
+            if _BROKEN_FILE.search(str(error)) and (path := sqlite_file(self._locations[database])):
                 raise DataError(f"database {database}: {path} is damaged ({error})") from None
             raise
 
@@ -198,16 +197,16 @@ class _Judge:
 
 
 def _digests(chunks: Sequence[_Chunk], locations: Mapping[str, str], cache: GoldCache | None) -> dict[str, str]:
-    """The content digest of every database that is a file."""
+    """The content digest of every database that is a SQLite file."""
     if cache is None:
         return {}
-    files = {database: database_file(locations[database]) for database, _ in chunks}
+    files = {database: sqlite_file(locations[database]) for database, _ in chunks}
     return {database: cache.digest_of(path) for database, path in files.items() if path is not None}
 
 
 def _tasks(pairs: Sequence[Pair], locations: Mapping[str, str]) -> dict[Pair, _Task]:
     """Every pair once, with the keys of its statements."""
-    files = {database for database, location in locations.items() if _is_sqlite(location)}
+    files = {database for database, location in locations.items() if sqlite_file(location)}
     keys: dict[str, str] = {}
 
     def key(database: str, sql: str) -> str:
@@ -221,10 +220,6 @@ def _tasks(pairs: Sequence[Pair], locations: Mapping[str, str]) -> dict[Pair, _T
         pair: _Task(place, pair, key(pair.database, pair.gold), key(pair.database, pair.predicted))
         for place, pair in enumerate(dict.fromkeys(pairs))
     }
-
-
-def _is_sqlite(location: str) -> bool:
-    return database_file(location) is not None and not location.startswith("duckdb")
 
 
 def _chunks(tasks: Iterable[_Task]) -> list[_Chunk]:
