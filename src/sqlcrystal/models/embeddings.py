@@ -23,7 +23,7 @@ MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a
 
 
 class WordLlamaEmbedder:
-    """Static 256-dimensional word vectors, averaged; offline, some 10,000 short texts a second.
+    """Static 256-dimensional word vectors, averaged; offline and quick.
 
     It does not guarantee to see word order; a blank text gives the zero vector, which is like nothing.
     """
@@ -51,7 +51,7 @@ class WordLlamaEmbedder:
 
 
 class MiniLMEmbedder:
-    """all-MiniLM-L6-v2 with int8 weights, 384 dimensions, on onnxruntime; some hundred texts a second.
+    """all-MiniLM-L6-v2 with int8 weights, 384 dimensions, on onnxruntime.
 
     The packages that carry the two files are read as data and never imported. Texts are embedded one by one, because
     dynamic quantisation would let a text's neighbours change its vector; beyond 256 tokens a text is cut.

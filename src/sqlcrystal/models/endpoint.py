@@ -126,7 +126,7 @@ class Endpoint:
         cut = time.monotonic() + allowed
         try:
             with client.stream("POST", self.base_url + path, content=content, timeout=allowed) as response:
-                answer = _read_until(response, allowed)
+                answer = _read_until(response, cut)
         except (httpx.TransportError, httpx.DecodingError, OSError) as error:
             now = time.monotonic()
             if now >= ends:
@@ -152,7 +152,7 @@ def bad_reply(message: str) -> TransientError:
     return TransientError(BadReply(message))
 
 
-def _read_until(response: httpx.Response, allowed: float) -> bytes:
+def _read_until(response: httpx.Response, ends: float) -> bytes:
     """The whole body, the connection cut when time is up: a read timeout alone restarts with every byte."""
     connection = response.extensions["network_stream"].get_extra_info("socket")
 
@@ -160,7 +160,7 @@ def _read_until(response: httpx.Response, allowed: float) -> bytes:
         with suppress(OSError, AttributeError):
             connection.shutdown(socket.SHUT_RDWR)
 
-    watchdog = threading.Timer(allowed, cut)
+    watchdog = threading.Timer(max(0.0, ends - time.monotonic()), cut)
     watchdog.daemon = True
     watchdog.start()
     try:
