@@ -1,0 +1,108 @@
+"""Adoption and seepage: do the new SQL elements of a changed answer stand verbatim in the cards it was shown?
+
+A verbatim match is an upper bound, since an identifier may also come from the schema; read fixes against breaks.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+import sqlglot
+from msgspec import Struct
+from sqlglot import TokenType
+from sqlglot.errors import SqlglotError
+
+from sqlcrystal.measurement.flips import Pair
+
+Window = Callable[[Pair], Sequence[str]]
+"""The texts of the cards a pair's second answer was shown, best first."""
+
+NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+
+
+class Traced(Struct, frozen=True, kw_only=True):
+    """How many flips of one kind bring something new, and how many of those can be traced to a card."""
+
+    flips: int
+    with_new_elements: int
+    traced: int
+
+    @property
+    def share(self) -> float | None:
+        """Percent of all flips."""
+        return 100 * self.traced / self.flips if self.flips else None
+
+    @property
+    def share_of_changed(self) -> float | None:
+        """Percent of the flips that bring a new element."""
+        return 100 * self.traced / self.with_new_elements if self.with_new_elements else None
+
+
+class DeepWindow(Struct, frozen=True, kw_only=True):
+    """Where the new elements of a wider window's fixes come from."""
+
+    fixes: int
+    deep: int
+    shallow: int
+    untraced: int
+
+
+@lru_cache(maxsize=65_536)
+def elements(sql: str | None, dialect: str = "sqlite") -> frozenset[str]:
+    """Value literals, LIMIT clauses and identifiers of a query, without function names and names of under three letters.
+
+    Short names are aliases more often than columns, and every card has them.
+    """
+    try:
+        tokens = sqlglot.tokenize(sql or "", dialect=dialect)
+    except SqlglotError:
+        return frozenset()
+    found: set[str] = set()
+    for index, token in enumerate(tokens):
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
+        if token.token_type is TokenType.LIMIT and after is not None:
+            found.add(f"limit {after.text}")
+        elif token.token_type is TokenType.STRING:
+            found.add(token.text)
+        elif token.token_type is TokenType.NUMBER:
+            if index == 0 or tokens[index - 1].token_type is not TokenType.LIMIT:
+                found.add(token.text)
+        elif token.token_type in NAMES and len(token.text) >= 3:
+            if after is None or after.token_type is not TokenType.L_PAREN:
+                found.add(token.text.lower())
+    return frozenset(found)
+
+
+def new_elements(pair: Pair, dialect: str = "sqlite") -> frozenset[str]:
+    """What the second answer says that the first did not."""
+    return elements(pair.after.sql, dialect) - elements(pair.before.sql, dialect)
+
+
+def stands_in(element: str, text: str) -> bool:
+    """Whether an element stands in a text as a whole word."""
+    return re.search(rf"(?<!\w){re.escape(element)}(?!\w)", " ".join(text.split()), re.IGNORECASE) is not None
+
+
+def trace(pairs: Iterable[Pair], window: Window, dialect: str = "sqlite") -> Traced:
+    """Trace the new elements of some flips to their windows."""
+    flips = changed = traced = 0
+    for pair in pairs:
+        flips += 1
+        fresh = new_elements(pair, dialect)
+        changed += bool(fresh)
+        texts = window(pair)
+        traced += any(stands_in(element, text) for element in fresh for text in texts)
+    return Traced(flips=flips, with_new_elements=changed, traced=traced)
+
+
+def trace_depth(pairs: Iterable[Pair], window: Window, *, narrow: int, dialect: str = "sqlite") -> DeepWindow:
+    """Of the fixes a wider window brings, how many trace to a card only it shows, to one already shown, or to none."""
+    fixes = deep = shallow = 0
+    for pair in pairs:
+        fixes += 1
+        texts, fresh = window(pair), new_elements(pair, dialect)
+        if any(stands_in(element, text) for element in fresh for text in texts[:narrow]):
+            shallow += 1
+        elif any(stands_in(element, text) for element in fresh for text in texts[narrow:]):
+            deep += 1
+    return DeepWindow(fixes=fixes, deep=deep, shallow=shallow, untraced=fixes - deep - shallow)

@@ -1,0 +1,116 @@
+"""The fix/break ledger: what memory changed, question by question, and what of it holds across seeds."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgspec import Struct
+
+from sqlcrystal.errors import DataError
+from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
+from sqlcrystal.types import CardId
+
+Key = tuple[int, str]
+"""A seed and a question."""
+
+
+class Answered(Protocol):
+    """One question answered once, whatever record holds it."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def database(self) -> str: ...
+    @property
+    def difficulty(self) -> str: ...
+    @property
+    def right(self) -> bool: ...
+    @property
+    def sql(self) -> str | None: ...
+    @property
+    def cards(self) -> tuple[CardId, ...]: ...
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same question and seed before and after one change."""
+
+    before: Answered
+    after: Answered
+
+    @property
+    def key(self) -> Key:
+        """The seed and the question."""
+        return self.after.seed, self.after.question
+
+    @property
+    def verdict(self) -> str:
+        """What the change did: fix, break, or nothing."""
+        if self.before.right == self.after.right:
+            return "same"
+        return "fix" if self.after.right else "break"
+
+
+def pair_up(before: Iterable[Answered], after: Iterable[Answered]) -> tuple[Pair, ...]:
+    """Pair answers by seed and question; questions answered on one side only are left out."""
+    known = {(row.seed, row.question): row for row in before}
+    return tuple(Pair(known[row.seed, row.question], row) for row in after if (row.seed, row.question) in known)
+
+
+def fixes(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """The pairs the change fixed."""
+    return tuple(pair for pair in pairs if pair.verdict == "fix")
+
+
+def breaks(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """The pairs the change broke."""
+    return tuple(pair for pair in pairs if pair.verdict == "break")
+
+
+def to_outcomes(pairs: Sequence[Pair]) -> PairedOutcomes:
+    """What the statistics work on."""
+    if not pairs:
+        raise DataError("no question was answered under both arms")
+    return paired(
+        (pair.after.database, pair.after.question, str(pair.after.seed), int(pair.before.right), int(pair.after.right))
+        for pair in pairs
+    )
+
+
+class Stability(Struct, frozen=True, kw_only=True):
+    """Fixes and breaks that repeat in every seed where their question is held out, at least twice, against churn."""
+
+    stable_fixes: tuple[str, ...]
+    stable_breaks: tuple[str, ...]
+    churn_fixes: int
+    churn_breaks: int
+    both: tuple[str, ...]
+    """Questions fixed under one seed and broken under another."""
+    repeated: int
+    """Questions held out under at least two seeds: only these can be stable."""
+
+
+def stability(pairs: Iterable[Pair]) -> Stability:
+    """Tell reproducible fixes and breaks from those of one seed."""
+    verdicts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for pair in pairs:
+        verdicts[pair.after.question][pair.verdict] += 1
+
+    def always(kind: str) -> tuple[str, ...]:
+        return tuple(sorted(q for q, seen in verdicts.items() if seen[kind] == seen.total() >= 2))
+
+    def events(kind: str, stable: tuple[str, ...]) -> int:
+        return sum(seen[kind] for question, seen in verdicts.items() if question not in stable)
+
+    fixed, broken = always("fix"), always("break")
+    return Stability(
+        stable_fixes=fixed,
+        stable_breaks=broken,
+        churn_fixes=events("fix", fixed),
+        churn_breaks=events("break", broken),
+        both=tuple(sorted(q for q, seen in verdicts.items() if seen["fix"] and seen["break"])),
+        repeated=sum(seen.total() >= 2 for seen in verdicts.values()),
+    )

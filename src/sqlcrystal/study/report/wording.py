@@ -1,0 +1,58 @@
+"""How figures are spelled: one place, so that a number reads the same in the page, the Markdown, LaTeX and CSV."""
+
+from collections.abc import Iterable
+from math import isfinite
+
+NONE = "—"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """An accuracy or share, in percent, without the sign."""
+    return NONE if value is None or not isfinite(value) else f"{value:.{digits}f}"
+
+
+def points(value: float | None, digits: int = 2) -> str:
+    """A difference in percentage points, always signed."""
+    if value is None or not isfinite(value):
+        return NONE
+    shown = f"{value:+.{digits}f}"
+    return shown.replace("-", "−") if float(shown) else shown.lstrip("+-")
+
+
+def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """A signed interval."""
+    if low is None or high is None or not (isfinite(low) and isfinite(high)):
+        return NONE
+    return f"[{points(low, digits)}, {points(high, digits)}]"
+
+
+def probability(value: float | None) -> str:
+    """A p-value as journals print it: no leading zero, never zero."""
+    if value is None or not isfinite(value):
+        return NONE
+    if value < 0.0001:
+        return "<.0001"
+    return f"{value:.4f}".lstrip("0") if value < 0.01 else f"{value:.3f}".lstrip("0") if value < 0.9995 else "1"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A count, with thin groups of thousands."""
+    return NONE if value is None or not isfinite(value) else f"{value:,.{digits}f}"
+
+
+def per_seed(values: Iterable[float | None], digits: int = 1) -> str:
+    """One figure per seed, separated by slashes, in the order of the seeds."""
+    return "/".join(
+        percent(value, digits) if value is None or value >= 0 else points(value, digits) for value in values
+    )
+
+
+def plural(count: int, word: str) -> str:
+    """A count with its noun."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def listed(items: Iterable[str]) -> str:
+    """Items as a sentence lists them."""
+    known = list(items)
+    return known[0] if len(known) == 1 else f"{', '.join(known[:-1])} and {known[-1]}" if known else ""
