@@ -37,7 +37,7 @@ def cap(sql: str, dialect: str) -> str:
     """The probe with a LIMIT that keeps the database from sending more than is shown."""
     try:
         query = sqlglot.parse_one(sql, dialect=grammar(dialect))
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         return sql  # the engine's own message says more than ours would
     if not isinstance(query, exp.Query):
         return sql
@@ -45,7 +45,7 @@ def cap(sql: str, dialect: str) -> str:
     if limit is None:
         return f"{sql}\nLIMIT {SHOWN_ROWS + 1}"
     value = limit.expression if isinstance(limit, exp.Limit) else None
-    if isinstance(value, exp.Literal) and not value.is_string and int(value.this) > SHOWN_ROWS:
+    if isinstance(value, exp.Literal) and value.is_int and int(value.this) > SHOWN_ROWS:
         return query.limit(SHOWN_ROWS + 1).sql(dialect=grammar(dialect))
     return sql
 
