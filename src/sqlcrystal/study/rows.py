@@ -1,6 +1,7 @@
 """From work to facts: the outcome of each question, and the cards of each bank."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from sqlcrystal.scoring.verdicts import RULES
 from sqlcrystal.study.ledger import BankedCard, Outcome
@@ -10,6 +11,10 @@ from sqlcrystal.types import CardId, Episode
 from sqlcrystal.writing.modes import modes
 
 REFUSED = Judgement(dict.fromkeys(RULES, False), UNEVALUABLE)
+
+
+# Arms share most of their cards, and telling modes apart is the slowest step of an audit.
+_modes = cache(modes)
 
 
 def outcome(
@@ -84,7 +89,7 @@ def banked_cards(
                     source=card.source,
                     signal=card.admission.signal,
                     right=workshop.world.judge(card.question, card.sql).rules[workshop.study.rule],
-                    modes=modes(episode.attempt.sql, episode.sql, dialect) if episode and repaired else (),
+                    modes=_modes(episode.attempt.sql, episode.sql, dialect) if episode and repaired else (),
                 )
             )
     return rows

@@ -61,7 +61,7 @@ class Incomplete(Exception):
     """A phase that cannot be finished now; holds the first cause."""
 
     def __init__(self, cause: SqlcrystalError | None) -> None:
-        super().__init__(str(cause) if cause else "time is up")
+        super().__init__(str(cause) if cause else "not begun or not finished in time")
         self.cause = cause
 
 
@@ -103,16 +103,11 @@ class Runner:
         facts = Facts(outcomes={}, cards=[], left_out={})
         with ThreadPoolExecutor(max_workers=self.jobs, thread_name_prefix="study") as pool:
             self._pool = pool
-            try:
-                self._try(facts, "first attempts", self._attempts)
-                for phase in phases(self.design):
-                    rows = self._try(facts, phase.label, partial(self._phase, phase))
-                    if rows is not None:
-                        facts.outcomes[phase] = rows
-            except KeyboardInterrupt:
-                self.stop.set()
-                self.reporter.note("stopping: the calls under way are finished and recorded")
-                raise
+            self._try(facts, "first attempts", self._attempts)
+            for phase in phases(self.design):
+                rows = self._try(facts, phase.label, partial(self._phase, phase))
+                if rows is not None:
+                    facts.outcomes[phase] = rows
         facts.left_out.pop("first attempts", None)
         facts.cards = self._cards({phase.planned.name for phase in facts.outcomes})
         return facts
@@ -123,7 +118,13 @@ class Runner:
         except Incomplete as error:
             facts.left_out[label] = str(error)
             facts.first_error = facts.first_error or error.cause
-            return None
+        except KeyboardInterrupt:
+            if self.stop.is_set():
+                raise
+            self.stop.set()
+            self.reporter.note("stopping after the calls under way; what is complete will be written")
+            facts.left_out[label] = "interrupted"
+        return None
 
     # ── phases ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -93,7 +93,7 @@ class Workshop:
         self.design = plan
         self.world = world
         self.model = model
-        self._embedder = embedder
+        self.embedder = embedder
         self.splits: dict[int, Split] = {seed: split(world.benchmark.cases, seed=seed) for seed in study.seeds}
         self._done: dict[tuple[object, ...], object] = {}
 
@@ -227,7 +227,7 @@ class Workshop:
     def _retriever(self, name: str, seed: int) -> Retriever:
         def make() -> Retriever:
             reach = assembly.Reach(
-                embedder=self._embedder, schema_of=lambda one: self.world.database(one).schema(), seed=seed
+                embedder=self.embedder, schema_of=lambda one: self.world.database(one).schema(), seed=seed
             )
             return assembly.retriever(name, reach=reach)
 

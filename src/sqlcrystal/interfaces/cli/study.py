@@ -72,6 +72,49 @@ def run(
     _print_finished(finished, as_json=json)
 
 
+@study_app.command("plan")
+def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json: Json = False) -> None:
+    """Say what a study will send and cost, after what is recorded already; asks no model."""
+    from sqlcrystal.config import read_study
+    from sqlcrystal.study.opening import RECORDING
+    from sqlcrystal.study.plan import PlannedWork, plan_study
+
+    study = read_study(file, overrides or ())
+    planned = plan_study(study, (out or Path("runs") / study.name) / RECORDING)
+    if json:
+        print_json(planned)
+        return
+    columns = ["arm", "recorded", "to send", "guessed", "prompt tokens", "completion", "minutes"]
+    total = PlannedWork(
+        arm="total",
+        setting="",
+        recorded=planned.recorded,
+        known=sum(one.known for one in planned.work),
+        guessed=sum(one.guessed for one in planned.work),
+        prompt_tokens=planned.prompt_tokens,
+        completion_tokens=planned.completion_tokens,
+        minutes=planned.minutes,
+        money=planned.money,
+    )
+    counts = ("recorded", "calls", "guessed", "prompt_tokens", "completion_tokens")
+    rows = [
+        (
+            "/".join(filter(None, (one.arm, one.setting))),
+            *(round(getattr(one, name)) for name in counts),
+            one.minutes,
+            one.money,
+        )
+        for one in (*planned.work, total)
+    ]
+    priced = planned.money > 0
+    shown = rows if priced else [row[:-1] for row in rows]
+    print_table(f"{planned.study}, {planned.model}", [*columns, "money"] if priced else columns, shown)
+    origin = "measured in the recording" if planned.measured else "assumed, for nothing is recorded"
+    typer.echo(f"pace and reply length are {origin}; a call that two arms or seeds share counts where it is first sent")
+    for name, value in planned.assumptions.items():
+        typer.echo(f"  {name}: {value:g}")
+
+
 class Told:
     """Progress on stderr: a bar with rate and time left, or a plain line every half minute."""
 
