@@ -69,7 +69,7 @@ def main() -> None:
     started = time.monotonic()
     for groups in (5, 11, 20):
         for effect in (0.0, 0.0434):
-            for spread in (0.0, 0.025, 0.05):
+            for spread in (0.0, 0.025, 0.05, 0.1):
                 found = coverage(groups, effect, spread, options.runs, options.resamples)
                 cells = " | ".join(f"{share:.3f}" for share in found.values())
                 print(f"| {groups} | {100 * effect:.2f} | {100 * spread:.1f} | {cells} |", flush=True)
