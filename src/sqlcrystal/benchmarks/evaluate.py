@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from sqlcrystal.benchmarks.cases import Benchmark
+from sqlcrystal.benchmarks.cases import Benchmark, Case
 from sqlcrystal.errors import DataError
 from sqlcrystal.scoring.cache import GoldCache
 from sqlcrystal.scoring.judge import MAX_ROWS, TIMEOUT, OnProgress, Pair, judge
 from sqlcrystal.scoring.preparation import prepare_gold, prepare_prediction
 from sqlcrystal.scoring.report import Report, Scored, report_of
-from sqlcrystal.scoring.verdicts import DEFAULT_RULE, rule_named
+from sqlcrystal.scoring.verdicts import DEFAULT_RULE, Verdict, rule_named
 
 
 class Scoring(Struct, frozen=True):
@@ -42,54 +42,60 @@ def score_predictions(
     rule_named(rule)
     for name, sqls in predictions.items():
         if len(sqls) != len(benchmark.cases):
-            raise DataError(
-                f"{name}: {len(sqls)} predictions, but {benchmark.name} has {len(benchmark.cases)} questions"
-            )
-    chosen = (benchmark.only(databases) if databases else benchmark).available(skip_missing=skip_missing)
-    kept = set(chosen.databases)
-    places = [index for index, case in enumerate(benchmark.cases) if case.question.database in kept]
-    golds = {index: prepare_gold(benchmark.cases[index].sql, rule) for index in places}
-    pairs = [
-        Pair(benchmark.cases[index].question.database, golds[index], prepare_prediction(sqls[index], rule))
-        for sqls in predictions.values()
-        for index in places
-    ]
+            count = len(benchmark.cases)
+            raise DataError(f"{name}: {len(sqls)} predictions, but {benchmark.name} has {count} questions")
+    chosen = benchmark.only(databases) if databases else benchmark
+    kept = set(chosen.available(skip_missing=skip_missing).databases)
+    places = [place for place, case in enumerate(benchmark.cases) if case.question.database in kept]
     start = time.perf_counter()
-    verdicts = iter(
-        judge(
-            pairs,
-            benchmark.locations,
-            rule=rule,
-            jobs=jobs,
-            timeout=timeout,
-            max_rows=max_rows,
-            cache=cache,
-            on_progress=on_progress,
-        )
+    verdicts = judge(
+        _pairs(benchmark, predictions, places, rule),
+        benchmark.locations,
+        rule=rule,
+        jobs=jobs,
+        timeout=timeout,
+        max_rows=max_rows,
+        cache=cache,
+        on_progress=on_progress,
     )
     seconds = time.perf_counter() - start
-    missing = [name for name in benchmark.missing if name not in kept and (not databases or name in databases)]
     results = []
-    for name in predictions:
-        scored = tuple(
-            Scored(
-                question_id=(question := benchmark.cases[index].question).id,
-                database=question.database,
-                difficulty=question.difficulty,
-                kind=(verdict := next(verdicts)).kind,
-                seconds=verdict.seconds,
-                message=verdict.message,
-            )
-            for index in places
-        )
+    for number, name in enumerate(predictions):
+        mine = verdicts[number * len(places) : (number + 1) * len(places)]
+        scored = [_scored(benchmark.cases[place], verdict) for place, verdict in zip(places, mine, strict=True)]
         report = report_of(
             scored,
             benchmark=benchmark.name,
             rule=rule,
             predictions=name,
-            missing_databases=missing,
+            missing_databases=chosen.missing,
             left_out=len(benchmark.cases) - len(places),
             seconds=seconds,
         )
-        results.append(Scoring(report, scored))
+        results.append(Scoring(report, tuple(scored)))
     return tuple(results)
+
+
+def _pairs(benchmark: Benchmark, predictions: Mapping[str, Sequence[str]], places: list[int], rule: str) -> list[Pair]:
+    """Every prediction beside its gold, as the rule executes them: one list after the other."""
+    golds = [
+        (place, benchmark.cases[place].question.database, prepare_gold(benchmark.cases[place].sql, rule))
+        for place in places
+    ]
+    return [
+        Pair(database, gold, prepare_prediction(sqls[place], rule))
+        for sqls in predictions.values()
+        for place, database, gold in golds
+    ]
+
+
+def _scored(case: Case, verdict: Verdict) -> Scored:
+    question = case.question
+    return Scored(
+        question_id=question.id,
+        database=question.database,
+        difficulty=question.difficulty,
+        kind=verdict.kind,
+        seconds=verdict.seconds,
+        message=verdict.message,
+    )
