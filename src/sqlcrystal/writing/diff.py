@@ -47,7 +47,8 @@ def diff(wrong: str | None, fixed: str, dialect: str) -> tuple[ClauseDiff, ...]:
     if isinstance(before, exp.SetOperation) != isinstance(after, exp.SetOperation):
         return (ClauseDiff("SET OPERATION", _line(wrong or NOTHING), _line(fixed)),)
     left, right = parts(before, plain[0]), parts(after, plain[1])
-    same = {"FROM", "JOIN"} if _sources(plain[0]) == _sources(plain[1]) is not None else set()
+    sources = _sources(plain[0])
+    same = ("FROM", "JOIN") if sources is not None and sources == _sources(plain[1]) else ()
     clauses = [clause for clause in CLAUSES if clause not in same]
     found = [d for clause in clauses if (d := _compare(clause, left.get(clause, []), right.get(clause, []), dialect))]
     return tuple(found)
