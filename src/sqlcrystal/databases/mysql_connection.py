@@ -4,7 +4,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from sqlcrystal.databases.limits import TooLarge
+from sqlcrystal.databases.limits import MAX_BYTES, TooLarge
 
 
 class BoundedConnection(Connection):
@@ -26,9 +26,17 @@ class BoundedConnection(Connection):
         """Lift the bounds, for the statements of this package."""
         self._budget = float("inf")
 
+    def abandon(self) -> None:
+        """Hang up on a result that is not wanted any more, instead of reading it to its end."""
+        result = self._result  # type: ignore[has-type]
+        if result is not None:
+            result.unbuffered_active = False
+        self._result = None
+        self._force_close()  # type: ignore[attr-defined]
+
     def _read_bytes(self, num_bytes: int) -> Any:
         self._budget -= num_bytes
         if self._budget < 0:
-            self._force_close()  # type: ignore[attr-defined]
-            raise TooLarge("the result has too many bytes")
+            self.abandon()
+            raise TooLarge(f"the result exceeds {MAX_BYTES} bytes")
         return super()._read_bytes(num_bytes)  # type: ignore[misc]

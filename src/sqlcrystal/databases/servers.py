@@ -35,6 +35,10 @@ class ServerLock(Protocol):
         """End the transaction and leave nothing behind in the session."""
         ...
 
+    def abandon(self, connection: Any) -> None:
+        """Hang up on a result that is not wanted any more."""
+        ...
+
     def classify(self, error: Exception) -> FailureKind | None:
         """What the error says of the statement; None when it says something of the server instead."""
         ...
@@ -117,6 +121,11 @@ class PostgresLock:
         """Roll back, which undoes any setting, and drop advisory locks, which a rollback keeps."""
         connection.execute("ROLLBACK; SELECT pg_advisory_unlock_all()")
 
+    def abandon(self, connection: Any) -> None:
+        """Close the connection, which ends the statement on the server."""
+        connection.cancel_safe(timeout=CONNECT_SECONDS)
+        connection.close()
+
     def classify(self, error: Exception) -> FailureKind | None:
         """By SQLSTATE."""
         state = getattr(error, "sqlstate", None)
@@ -196,6 +205,10 @@ class MysqlLock:
         connection.unlimit()
         connection.rollback()
         connection.query("DO RELEASE_ALL_LOCKS()")
+
+    def abandon(self, connection: Any) -> None:
+        """Hang up; the server notices at its next row."""
+        connection.abandon()
 
     def classify(self, error: Exception) -> FailureKind | None:
         """By error number."""

@@ -82,12 +82,11 @@ class ServerDatabase:
             try:
                 columns, rows = self._lock.stream(driver, sql, timeout, max_rows)
                 result: Execution = Rows(columns, collect(_until(rows, start + timeout), max_rows))
-            except TooLarge as error:
+            except (TooLarge, TimeoutError) as error:
+                self._lock.abandon(driver)
                 connection.invalidate()
-                result = Failure(FailureKind.TOO_LARGE, str(error))
-            except TimeoutError:
-                connection.invalidate()
-                result = Failure(FailureKind.TIMEOUT, "the statement took too long")
+                late = isinstance(error, TimeoutError)
+                result = Failure(FailureKind.TIMEOUT if late else FailureKind.TOO_LARGE, str(error))
             except self._lock.errors as error:
                 kind = self._lock.classify(error)
                 if kind is None:
@@ -124,7 +123,7 @@ def _until(rows: Iterator[Any], deadline: float) -> Iterator[Any]:
     """The rows, as long as the deadline has not passed; for rows that each come in time but never end."""
     for row in rows:
         if perf_counter() > deadline:
-            raise TimeoutError
+            raise TimeoutError("the statement took too long")
         yield row
 
 

@@ -13,14 +13,13 @@ from threading import Lock
 from time import perf_counter
 from urllib.parse import quote
 
-from sqlcrystal.databases import guard, vocabulary
+from sqlcrystal.databases import guard, vocabulary, watchdog
 from sqlcrystal.databases.limits import TooLarge, collect
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
 MAX_VALUE = 16 * 2**20
 HEAP_LIMIT = 128 * 2**20
-STEPS_BETWEEN_CLOCK_READS = 50_000
 
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: MAX_VALUE,
@@ -139,7 +138,6 @@ class _Connection:
     """One locked-down connection with its clock."""
 
     def __init__(self, uri: str) -> None:
-        self._deadline = float("inf")
         self._sqlite = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
         try:
             self._lock_down()
@@ -156,22 +154,23 @@ class _Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
         for limit, value in _LIMITS.items():
             connection.setlimit(limit, value)
-        connection.set_progress_handler(self._is_late, STEPS_BETWEEN_CLOCK_READS)
         connection.set_authorizer(_authorize)
-
-    def _is_late(self) -> bool:
-        return perf_counter() > self._deadline
 
     def run(self, sql: str, timeout: float, max_rows: int) -> Execution:
         """Execute and fetch within the clock, the row cap and the byte cap."""
         start = perf_counter()
-        self._deadline = start + timeout
+        watchdog.watch(self._sqlite, start + timeout)
         try:
             return self._fetch(sql, max_rows, start)
         except _FAILURES as error:
-            if "Could not decode to UTF-8" in str(error):
+            message = str(error)
+            if "Could not decode to UTF-8" in message:
                 return self._run_decoding(sql, max_rows, start)
+            if message == "interrupted" and perf_counter() < start + timeout:
+                return self.run(sql, timeout, max_rows)  # the interrupt was meant for the statement before this one
             return _failure(error, perf_counter() - start)
+        finally:
+            watchdog.release(self._sqlite)
 
     def _run_decoding(self, sql: str, max_rows: int, start: float) -> Execution:
         """Run again with text decoded leniently; slower, so only for databases that hold text that is not UTF-8."""

@@ -1,0 +1,52 @@
+"""Runs one engine's part of the corpus in a process of its own and prints what happened, memory included, as JSON."""
+
+import json
+import resource
+import sys
+import tomllib
+from pathlib import Path
+
+from sqlcrystal.databases import open_database
+from sqlcrystal.types import Failure
+
+CORPUS = Path(__file__).with_name("attacks.toml")
+TIMEOUT = 1.0
+MAX_ROWS = 1000
+
+
+def statements(engine: str) -> list[tuple[str, str]]:
+    """The corpus of one engine as (family, statement)."""
+    families = tomllib.loads(CORPUS.read_text(encoding="utf-8"))[engine]
+    return [
+        (family, line.replace("⏎", "\n").replace("␀", "\x00"))
+        for family, lines in families.items()
+        for line in lines.strip().splitlines()
+    ]
+
+
+def main(engine: str, url: str, lock: str) -> None:
+    """Attack behind both locks, or behind the engine's alone."""
+    database = open_database(url)
+    outcomes = []
+    for family, sql in statements(engine):
+        if lock == "both":
+            result = database.execute(sql, timeout=TIMEOUT, max_rows=MAX_ROWS)
+        else:
+            result = database._run(sql, TIMEOUT, MAX_ROWS)  # type: ignore[attr-defined]
+        failed = isinstance(result, Failure)
+        outcomes.append(
+            {
+                "family": family,
+                "sql": sql,
+                "kind": result.kind if failed else "rows",
+                "message": result.message if failed else str(result.rows[:2])[:200],
+                "seconds": result.seconds,
+            }
+        )
+    database.close()
+    usage = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print(json.dumps({"outcomes": outcomes, "megabytes": usage}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

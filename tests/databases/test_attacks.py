@@ -1,0 +1,87 @@
+"""The adversarial corpus on four engines: all is refused or stopped, nothing changes, memory stays small."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attacking import CORPUS, TIMEOUT, statements
+
+from sqlcrystal.databases import guard
+from sqlcrystal.protocols import Database
+from sqlcrystal.types import Rows
+
+SLACK = 10  # a function call is not interrupted before it ends, and the machine may be busy
+HERE = Path(__file__).parent
+ENGINES = ("sqlite", "postgres", "mysql", "duckdb")
+# What the engine lock alone cannot refuse, and why; the guard does.
+ENGINE_GAPS = {
+    "mysql": ("OUTFILE", "DUMPFILE", "LOAD_FILE", "load_file"),  # only the account's FILE privilege decides
+    "duckdb": ("getenv",),  # reads the child's environment, which holds nothing but what the parent's holds
+}
+CONTENT = ("SELECT * FROM team ORDER BY id", "SELECT * FROM player ORDER BY id", "SELECT * FROM scorer ORDER BY name")
+
+
+def content(database: Database, url: str) -> str:
+    """What must stay the same: the file's bytes, or for a server every row and the schema."""
+    path = Path(url.partition("://")[2].removeprefix("/"))
+    if database.dialect in {"sqlite", "duckdb"}:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    rows = [database.execute(sql) for sql in CONTENT]
+    assert all(isinstance(result, Rows) for result in rows)
+    return repr([result.rows for result in rows if isinstance(result, Rows)]) + database.schema()
+
+
+def attack(engine: str, url: str, lock: str) -> dict[str, Any]:
+    """Run the engine's corpus in a process of its own."""
+    command = [sys.executable, str(HERE / "attacking.py"), engine, url, lock]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def test_the_corpus_has_at_least_150_statements_over_four_engines() -> None:
+    assert set(tomllib.loads(CORPUS.read_text(encoding="utf-8"))) == set(ENGINES)
+    assert sum(len(statements(engine)) for engine in ENGINES) >= 150
+
+
+@pytest.mark.parametrize(
+    ("engine_name", "sql"),
+    [(engine, sql) for engine in ENGINES for family, sql in statements(engine) if family != "bombs"],
+)
+def test_the_guard_alone_refuses_the_statement(engine_name: str, sql: str) -> None:
+    assert guard.check(sql, engine_name) is not None
+
+
+def test_both_locks_stop_the_whole_corpus(engine: str, url: str, league: Database) -> None:
+    before = content(league, url)
+    report = attack(engine, url, "both")
+    assert [outcome for outcome in report["outcomes"] if outcome["kind"] == "rows"] == []
+    assert [outcome for outcome in report["outcomes"] if outcome["seconds"] > TIMEOUT + SLACK] == []
+    assert max(report["megabytes"]) < 500
+    assert content(league, url) == before
+    assert list(Path("/tmp").glob("sqlcrystal-evil*")) == []
+
+
+def test_the_engine_lock_alone_stops_writes_files_and_bombs(engine: str, url: str, league: Database) -> None:
+    before = content(league, url)
+    report = attack(engine, url, "engine")
+    gaps = ENGINE_GAPS.get(engine, ())
+    for path in Path("/tmp").glob("sqlcrystal-evil*"):
+        path.unlink()
+    got_through = [
+        outcome
+        for outcome in report["outcomes"]
+        if outcome["kind"] == "rows"
+        and outcome["family"] != "steering"
+        and not any(gap in outcome["sql"] for gap in gaps)
+    ]
+    assert got_through == []
+    assert [outcome for outcome in report["outcomes"] if outcome["seconds"] > TIMEOUT + SLACK] == []
+    assert max(report["megabytes"]) < 500
+    assert content(league, url) == before
