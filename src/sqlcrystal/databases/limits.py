@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from itertools import chain
 from typing import Any
 
 from sqlcrystal.types import Cell, Row
@@ -22,14 +21,22 @@ def collect(rows: Iterable[Sequence[Any]], max_rows: int) -> tuple[Row, ...]:
     """Gather rows as they come, weighing each as it lies in memory, and stop at the first cap."""
     kept: list[Any] = []
     size = 0
+    all_plain = True
     for row in rows:
-        size += 64 + sum(map(sys.getsizeof, row))
         kept.append(row)
+        size += 64 + 32 * len(row)
+        for cell in row:
+            kind = type(cell)
+            if kind is str:
+                size += sys.getsizeof(cell)
+            elif kind not in _PLAIN:
+                all_plain = False
+                size += sys.getsizeof(cell)
         if size > MAX_BYTES:
             raise TooLarge(f"the result exceeds {MAX_BYTES} bytes")
         if len(kept) > max_rows:
             raise TooLarge(f"the result exceeds {max_rows} rows")
-    if _PLAIN.issuperset(map(type, chain.from_iterable(kept))):
+    if all_plain:
         return tuple(kept)
     return tuple([tuple([cell if type(cell) in _PLAIN else plain(cell) for cell in row]) for row in kept])
 
