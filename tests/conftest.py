@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from sqlcrystal.protocols import Database
 
@@ -14,6 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 def pytest_configure(config: pytest.Config) -> None:
     """Say loudly what is missing, so that a skip is never silent."""
     os.environ.setdefault("SQLCRYSTAL_NO_HUB", "1")
+    # A deadline or a slow-input check measures the machine, not the code: a busy one would fail tests at random.
+    settings.register_profile("sqlcrystal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("sqlcrystal")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -209,7 +209,7 @@ def test_a_late_command_is_ended_with_its_children(script: Script) -> None:
     start = time.monotonic()
     with pytest.raises(CheckError, match=r"no answer within 0\.5 s"):
         ExternalCheck.command(command, timeout=0.5).verify(episode())
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
 
 
 @pytest.fixture
@@ -248,10 +248,12 @@ def test_a_callback_decides(callback: str) -> None:
     assert isinstance(refused, Rejected)
 
 
-@pytest.mark.parametrize(("path", "complaint"), [("/broken", "status 500"), ("/slow", "cannot be reached")])
-def test_a_broken_or_late_callback_admits_nothing(callback: str, path: str, complaint: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "timeout", "complaint"), [("/broken", 60, "status 500"), ("/slow", 0.3, "cannot be reached")]
+)
+def test_a_broken_or_late_callback_admits_nothing(callback: str, path: str, timeout: float, complaint: str) -> None:
     with pytest.raises(CheckError, match=complaint):
-        ExternalCheck.callback(callback + path, timeout=0.3).verify(episode())
+        ExternalCheck.callback(callback + path, timeout=timeout).verify(episode())
 
 
 def test_the_default_clock_is_now_in_utc() -> None:
