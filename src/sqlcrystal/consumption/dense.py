@@ -1,6 +1,7 @@
 """Retrieval by the cosine of embeddings: question to question, question to payload, and with diversity."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,11 @@ from sqlcrystal.consumption.snapshots import Snapshots
 from sqlcrystal.consumption.vectors import Vectors
 from sqlcrystal.protocols import Bank, Embedder
 from sqlcrystal.types import Card, Question, Retrieved
+
+Number = TypeVar("Number", np.float32, np.float64)
+
+SMALL = 4_000_000
+"""Numbers in a matrix that one core multiplies within a millisecond."""
 
 
 def by_question(card: Card) -> str:
@@ -43,15 +49,23 @@ class DenseIndex:
         """The places of the k nearest cards and of what ties with the last of them, in no order."""
         if not self.roster.cards or k == 0:
             return np.zeros(0, dtype=np.intp)
-        scores = self.matrix @ query
+        scores = _dots(self.matrix, query)
         scores = scores[self.row_of] if self._shared else scores
         return contenders(self.roster.without(scores, exclude), k)
 
     def cosines(self, places: NDArray[np.intp], query: NDArray[np.float32]) -> NDArray[np.float64]:
         """The cosines of a few places in double precision: what float32 kernels leave uncertain is settled here."""
         rows, back = np.unique(self.row_of[places], return_inverse=True)
-        exact: NDArray[np.float64] = self.matrix[rows].astype(np.float64) @ query.astype(np.float64)
-        return exact[back]
+        return _dots(self.matrix[rows].astype(np.float64), query.astype(np.float64))[back]
+
+
+def _dots(matrix: NDArray[Number], vector: NDArray[Number]) -> NDArray[Number]:
+    # BLAS would share even a small product among its threads, and wait tens of milliseconds for one to be scheduled
+    # while a local model keeps every core busy.
+    if matrix.size <= SMALL:
+        found: NDArray[Number] = np.einsum("ij,j->i", matrix, vector)
+        return found
+    return matrix @ vector
 
 
 class Dense:
@@ -115,5 +129,5 @@ class Mmr(Dense):
             at = int(np.flatnonzero(places == index.roster.position[best.card.id])[0])
             left[at] = False
             chosen.append(best)
-            redundancy = np.maximum(redundancy, rows @ rows[at])
+            redundancy = np.maximum(redundancy, _dots(rows, rows[at]))
         return chosen
