@@ -18,7 +18,7 @@ app = typer.Typer(
 
 def register() -> None:
     """Attach every command; each line is one command or group."""
-    from sqlcrystal.interfaces.cli import benchmark, cards, compare, model, recording, score, study
+    from sqlcrystal.interfaces.cli import benchmark, cards, compare, model, recording, report, score, study
 
     score.register(app)
     benchmark.register(app)
@@ -26,6 +26,7 @@ def register() -> None:
     model.register(app)
     recording.register(app)
     study.register(app)
+    report.register(study.study_app)
     cards.register(app)
 
 

@@ -51,7 +51,9 @@ def to_html(table: Table) -> str:
             heading = html.escape(row[0])
             lines.append(f'<tr class="group"><th colspan="{len(table.columns)}" scope="rowgroup">{heading}</th></tr>')
         else:
-            cells = "".join(f"<td{a}>{html.escape(cell)}</td>" for cell, a in zip(row, align, strict=True))
+            cells = "".join(
+                f"<td{a or _wrap(cell)}>{html.escape(cell)}</td>" for cell, a in zip(row, align, strict=True)
+            )
             lines.append(f"<tr>{cells}</tr>")
     note = f'<p class="note">{html.escape(table.note)}</p>' if table.note else ""
     return (
@@ -59,6 +61,11 @@ def to_html(table: Table) -> str:
         f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(table.title, quote=True)}">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>{note}</section>"
     )
+
+
+def _wrap(cell: str) -> str:
+    """Long text may break over lines; figures and names may not."""
+    return ' class="wide"' if len(cell) > 44 else ""
 
 
 def to_markdown(table: Table) -> str:

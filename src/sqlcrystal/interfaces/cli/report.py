@@ -1,0 +1,71 @@
+"""`sqlcrystal study report`: every table and figure of a run folder, as HTML, Markdown, LaTeX, CSV and images."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.interfaces.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from sqlcrystal.study.report.document import Document
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder, e.g. runs/quarry.")],
+    *,
+    against: Annotated[
+        str | None, typer.Option("--against", help="Print the study beside published figures; choose: paper.")
+    ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option("--beside", metavar="DIR", help="Another run's folder for the tables across models; may repeat."),
+    ] = None,
+    recurrence: Annotated[
+        float, typer.Option(min=0, max=1, help="Break-even: share of future questions that repeat a banked one.")
+    ] = 0.2,
+    value: Annotated[float, typer.Option(min=0, help="Break-even: what one more right answer is worth.")] = 0.01,
+    prompt_price: Annotated[float, typer.Option(min=0, help="Break-even: price of a million prompt tokens.")] = 0.1,
+    completion_price: Annotated[
+        float, typer.Option(min=0, help="Break-even: price of a million completion tokens.")
+    ] = 0.4,
+    json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
+) -> None:
+    """Write DIR/summary.json and DIR/report/: index.html, report.md, tables/*.tex and *.csv, figures/*."""
+    from sqlcrystal.measurement.cost import Workload
+    from sqlcrystal.study.report.write import write_report
+
+    if against not in (None, "paper"):
+        raise ConfigError.unknown("--against", against, ["paper"])
+    workload = Workload(
+        recurrence=recurrence,
+        value_per_correct=value,
+        prompt_price=prompt_price,
+        completion_price=completion_price,
+    )
+    made = write_report(folder, beside=beside or (), workload=workload, against_paper=against is not None)
+    if json:
+        print_json(made.summary)
+    else:
+        _print(made, folder)
+
+
+def _print(made: "Document", folder: Path) -> None:
+    for line in made.sentences.found:
+        typer.echo(f"• {line}")
+    for line in made.sentences.unsupported:
+        typer.echo(f"· not supported: {line}")
+    if made.against:
+        body = [row if len(row) > 1 else (row[0].upper(), "", "") for row in made.against.rows]
+        print_table(made.against.title, made.against.columns, body)
+        typer.echo(made.against.note)
+    typer.echo(
+        f"{folder / 'report' / 'index.html'}: {len(made.tables)} tables, {len(made.figures)} figures;"
+        f" left out for want of arms: {len(made.absent)}"
+    )
+
+
+def register(group: typer.Typer) -> None:
+    """Attach the command to the study group."""
+    group.command("report")(report)
