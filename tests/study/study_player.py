@@ -25,6 +25,7 @@ class Player(ScriptedModel):
         super().__init__(self.reply, name=name)
         self.cases: dict[str, Case] = {case.question.text.strip(): case for case in load_benchmark("quarry").cases}
         self.delay = delay
+        self.chosen = ""
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
         """The scripted reply, after a while."""
@@ -46,9 +47,13 @@ class Player(ScriptedModel):
         if own and "Similar solved" in user:
             chance = 95
         elif "correcting" in system:
-            chance = 30
+            chance = 60
         else:
             chance = 50 + (4 * cards if "Similar solved" in user else 0)
         lot = draw(case.question.id, "base") if not sampling.index and "correcting" not in system else draw(messages)
         right = (draw(messages, sampling.index) if sampling.temperature else lot) < chance
         return f"```sql\n{case.sql if right else case.wrong[0]}\n```"
+
+    def clinic_and_telecom(self) -> list[Case]:
+        """The cases of the two databases that tests use."""
+        return [case for case in self.cases.values() if case.question.database in ("clinic", "telecom")]

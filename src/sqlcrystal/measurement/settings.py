@@ -1,0 +1,157 @@
+"""The settings kept apart: P_0, P_M and P_K on held-out questions; replay, retention and the floor on banked ones.
+
+Accuracy is over all questions, an unevaluable one counting as wrong; the evaluable-only figure always stands beside it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from sqlcrystal.errors import DataError
+from sqlcrystal.measurement.ratio import CrystallizationRatio, HeldOut, SeedCounts, crystallization_ratio
+
+UNEVALUABLE = "unevaluable"
+
+
+class Answer(Protocol):
+    """What measuring needs to know of one answered question; the ledger's outcomes fit."""
+
+    @property
+    def seed(self) -> int:
+        """The split it was asked under."""
+        ...
+
+    @property
+    def database(self) -> str:
+        """The database it was asked of."""
+        ...
+
+    @property
+    def question(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def right(self) -> bool:
+        """Whether the final SQL is right."""
+        ...
+
+    @property
+    def first_right(self) -> bool:
+        """Whether the first attempt was."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """How it ended."""
+        ...
+
+    @property
+    def rules(self) -> dict[str, bool]:
+        """What every rule says."""
+        ...
+
+
+class Accuracy(Struct, frozen=True, kw_only=True):
+    """Right answers over all questions, and over those that could be judged; None over no question at all."""
+
+    n: int
+    right: int
+    evaluable: int
+
+    @property
+    def percent(self) -> float | None:
+        """Over all questions."""
+        return 100 * self.right / self.n if self.n else None
+
+    @property
+    def percent_evaluable(self) -> float | None:
+        """Over the evaluable ones."""
+        return 100 * self.right / self.evaluable if self.evaluable else None
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything measured of one memory, in its separate settings; `by_rule` repeats P_0 and P_M under every rule."""
+
+    floor: Accuracy
+    memory: Accuracy
+    repaired: Accuracy
+    replay: Accuracy
+    retention: Accuracy
+    rerun: Accuracy
+    seeds: tuple[SeedCounts, ...]
+    ratio: CrystallizationRatio | None
+    by_rule: dict[str, tuple[Accuracy, Accuracy]]
+
+
+def accuracy(answers: Iterable[Answer], *, rule: str | None = None, first: bool = False) -> Accuracy:
+    """Count right answers: by the headline rule or a named one, of the final SQL or the first attempt."""
+    listed = list(answers)
+    bits = [one.first_right if first else one.right if rule is None else one.rules[rule] for one in listed]
+    judged = sum(one.kind != UNEVALUABLE for one in listed)
+    return Accuracy(n=len(listed), right=sum(bits), evaluable=judged)
+
+
+def measure(
+    *,
+    floor: Sequence[Answer],
+    memory: Sequence[Answer],
+    repaired: Sequence[Answer] = (),
+    replay: Sequence[Answer] = (),
+    retention: Sequence[Answer] = (),
+    rerun: Sequence[Answer] = (),
+) -> Settings:
+    """The settings of one memory against its floor; the ratio needs the repair pass, and is None without it."""
+    rules = sorted({rule for one in floor for rule in one.rules})
+    counts = seed_counts(floor=floor, memory=memory, repaired=repaired) if repaired else ()
+    return Settings(
+        floor=accuracy(floor),
+        memory=accuracy(memory),
+        repaired=accuracy(repaired),
+        replay=accuracy(replay),
+        retention=accuracy(retention),
+        rerun=accuracy(rerun),
+        seeds=counts,
+        ratio=crystallization_ratio(seeds=counts) if counts else None,
+        by_rule={rule: (accuracy(floor, rule=rule), accuracy(memory, rule=rule)) for rule in rules},
+    )
+
+
+def seed_counts(
+    *, floor: Sequence[Answer], memory: Sequence[Answer], repaired: Sequence[Answer]
+) -> tuple[SeedCounts, ...]:
+    """Per seed, the counts the ratio is made of."""
+    return tuple(
+        SeedCounts(
+            n=sum(one.seed == seed for one in floor),
+            floor=_right(floor, seed),
+            memory=_right(memory, seed),
+            repaired=_right(repaired, seed),
+            repair_floor=sum(one.first_right for one in repaired if one.seed == seed),
+        )
+        for seed in dict.fromkeys(one.seed for one in floor)
+    )
+
+
+def held_out(*, floor: Sequence[Answer], memory: Sequence[Answer], repaired: Sequence[Answer]) -> list[HeldOut]:
+    """The three passes side by side, question by question, for the ratio's interval."""
+    tables = [{(one.seed, one.database, one.question): one for one in answers} for answers in (floor, memory, repaired)]
+    if not tables[0].keys() == tables[1].keys() == tables[2].keys():
+        raise DataError("held-out: the floor, memory and repair passes do not answer the same questions")
+    return [
+        HeldOut(
+            database=key[1],
+            question=key[2],
+            seed=str(key[0]),
+            floor=one.right,
+            memory=tables[1][key].right,
+            repair_floor=tables[2][key].first_right,
+            repaired=tables[2][key].right,
+        )
+        for key, one in tables[0].items()
+    ]
+
+
+def _right(answers: Sequence[Answer], seed: int) -> int:
+    return sum(one.right for one in answers if one.seed == seed)
