@@ -32,6 +32,7 @@ from sqlcrystal.types import Completion, Message, Sampling
 RECORDING = "recording.sqlite"
 STUDY = "study.json"
 JOBS = 4
+ENGINES = ("local", "ray")
 
 
 class Finished(Struct, kw_only=True):
@@ -80,14 +81,21 @@ def run_study(
     folder: Path,
     *,
     jobs: int | None = None,
+    engine: str = "local",
     minutes: float | None = None,
     model: LanguageModel | None = None,
     embedder: Embedder | None = None,
     reporter: Reporter | None = None,
 ) -> Finished:
     """Run a study into a folder, or go on with the one that is there; `minutes` bounds this stretch of it."""
+    if engine not in ENGINES:
+        raise ConfigError.unknown("--engine", engine, ENGINES)
     started = _now()
     until = None if minutes is None else time.monotonic() + 60 * minutes
+    if engine == "ray" and model is None:
+        from sqlcrystal.models.spread import RayModel
+
+        model = RayModel(study.model, workers=jobs or JOBS)
     folder.mkdir(parents=True, exist_ok=True)
     with open_study(study, folder / RECORDING, model=model, embedder=embedder) as opened:
         (folder / STUDY).write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=2))

@@ -20,7 +20,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -63,12 +62,10 @@ def run(
     from sqlcrystal.config import read_study
     from sqlcrystal.study.opening import run_study
 
-    if engine not in ("local", "ray"):
-        raise ConfigError.unknown("--engine", engine, ["local", "ray"])
     study = read_study(file, overrides or ())
     folder = out or Path("runs") / study.name
     with told() as reporter:
-        finished = run_study(study, folder, jobs=jobs, minutes=until, reporter=reporter)
+        finished = run_study(study, folder, jobs=jobs, engine=engine, minutes=until, reporter=reporter)
     _print_finished(finished, as_json=json)
 
 
