@@ -1,5 +1,6 @@
 """Retrieval by words: BM25 over the questions of the same database; needs no model at all."""
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -69,4 +70,5 @@ def _bm25s() -> Any:
         import bm25s
     except ImportError as error:
         raise ConfigError("retriever: bm25 needs the package bm25s; pip install 'sqlcrystal[local]'") from error
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets itself to DEBUG, and fills stderr
     return bm25s
