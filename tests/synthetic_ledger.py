@@ -1,8 +1,11 @@
 """A deterministic, made-up study with every arm of the paper: for testing reports, never for reading results."""
 
+from functools import cache
 from hashlib import blake2b
 
 from sqlcrystal.study.ledger import Arm, BankedCard, Contrast, Ledger, Manifest, Outcome
+from sqlcrystal.study.report.document import Document, make_document
+from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.types import CardId
 
 DATABASES = tuple(
@@ -314,3 +317,16 @@ def synthetic_ledger(
         cards=tuple(study.cards),
         questions={f"{d}-{i}": text_of(d, i) for d in databases for i in range(QUESTIONS)},
     )
+
+
+@cache
+def synthetic_facts() -> Facts:
+    """The whole made-up study, made once per process."""
+    return Facts(synthetic_ledger())
+
+
+@cache
+def synthetic_document() -> Document:
+    """Its report, with a second model beside it and the paper's figures."""
+    other = synthetic_ledger(only=("none", "W0", "W3+A"), strength=0.5, model="made-up-0.5b")
+    return make_document([synthetic_facts(), Facts(other)], against_paper=True)

@@ -62,6 +62,6 @@ def correlation(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def top_share(nets: Sequence[int], *, top: int = 3) -> float | None:
-    """Which share of the net gain the best `top` strata carry, in percent; None when there is no gain."""
+    """Which share of the net gain the first `top` strata carry, in percent; None when there is no gain."""
     total = sum(nets)
-    return 100 * sum(sorted(nets, reverse=True)[:top]) / total if total > 0 else None
+    return 100 * sum(nets[:top]) / total if total > 0 else None

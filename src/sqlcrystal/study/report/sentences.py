@@ -77,7 +77,7 @@ def _headline(facts: Facts, summary: Summary) -> list[str]:
 
 def _effect(one: Finding | None) -> str:
     """The verb of the headline, which must not claim what its own contrast does not support."""
-    if one is None or not one.supported:
+    if one is None or not one.supported or one.found.n_seeds < ENOUGH_SEEDS:
         return "is not shown to change"
     return "raises" if one.found.delta_pp > 0 else "lowers"
 
