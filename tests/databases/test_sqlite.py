@@ -113,6 +113,16 @@ def test_an_interrupt_hits_only_the_statement_that_is_late(make: Make) -> None:
     assert answers == [FailureKind.TIMEOUT if n % 4 == 0 else str(n) for n in range(40)]
 
 
+def test_a_statement_slower_than_the_fuse_still_gets_its_answer(make: Make) -> None:
+    database = make("CREATE TABLE t (a INT)")
+    slow = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000000) SELECT count(*), max(i) FROM n"
+    )
+    result = database.execute(slow)
+    assert result.rows == ((3_000_000, 3_000_000),)
+    assert isinstance(database._run("PRAGMA temp_store = MEMORY", 1.0, 1), Failure)
+
+
 def test_closing_ends_the_service(make: Make) -> None:
     database = make("")
     database.close()

@@ -13,12 +13,15 @@ from threading import Lock
 from time import perf_counter
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from sqlcrystal.databases import guard, vocabulary, watchdog
 from sqlcrystal.databases.limits import TooLarge, collect
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
 MAX_VALUE = 16 * 2**20
+FUSE = 0.25
 HEAP_LIMIT = 128 * 2**20
 
 _LIMITS = {
@@ -151,13 +154,33 @@ class _Connection:
         connection.execute(f"PRAGMA hard_heap_limit = {HEAP_LIMIT}").close()
         connection.execute("PRAGMA query_only = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA temp_store = MEMORY")
         for limit, value in _LIMITS.items():
             connection.setlimit(limit, value)
         connection.set_authorizer(_authorize)
 
     def run(self, sql: str, timeout: float, max_rows: int) -> Execution:
-        """Execute and fetch within the clock, the row cap and the byte cap."""
+        """Execute and fetch within the clock, the row cap and the byte cap.
+
+        Temporary tables in memory are bounded by the heap limit but slower; so a statement first gets a moment with
+        SQLite's own choice, in which it cannot fill a disk, and starts again in memory when that was not enough.
+        """
+        start = perf_counter()
+        if timeout <= FUSE:
+            return self._attempt(sql, timeout, max_rows)
+        result = self._attempt(sql, FUSE, max_rows)
+        if isinstance(result, Failure) and result.kind is FailureKind.TIMEOUT:
+            self._keep_temporaries("MEMORY")
+            result = self._attempt(sql, timeout - FUSE, max_rows)
+            self._keep_temporaries("DEFAULT")
+            return replace(result, seconds=perf_counter() - start)
+        return result
+
+    def _keep_temporaries(self, where: str) -> None:
+        self._sqlite.set_authorizer(None)
+        self._sqlite.execute(f"PRAGMA temp_store = {where}")
+        self._sqlite.set_authorizer(_authorize)
+
+    def _attempt(self, sql: str, timeout: float, max_rows: int) -> Execution:
         start = perf_counter()
         watchdog.watch(self._sqlite, start + timeout)
         try:
@@ -167,7 +190,7 @@ class _Connection:
             if "Could not decode to UTF-8" in message:
                 return self._run_decoding(sql, max_rows, start)
             if message == "interrupted" and perf_counter() < start + timeout:
-                return self.run(sql, timeout, max_rows)  # the interrupt was meant for the statement before this one
+                return self._attempt(sql, timeout, max_rows)  # the interrupt was meant for the statement before
             return _failure(error, perf_counter() - start)
         finally:
             watchdog.release(self._sqlite)
