@@ -178,6 +178,8 @@ class MysqlLock:
             autocommit=True,
             cursorclass=self._pymysql.cursors.SSCursor,
         )
+        # For the session, not only for the transaction: DDL ends a transaction first, and would then run outside it.
+        connection.query("SET SESSION TRANSACTION READ ONLY")
         if connection.is_mariadb:
             connection.query(f"SET SESSION max_session_mem_used = {SERVER_MEMORY}")
         return connection
