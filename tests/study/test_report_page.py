@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sqlcrystal.study.ledger import write_ledger
+from sqlcrystal.study.report.document import make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.page import to_page
 from sqlcrystal.study.report.sentences import sentences
@@ -108,3 +109,24 @@ def test_the_sentences_follow_the_numbers(strength: float, verb: str) -> None:
     facts = Facts(synthetic_ledger(only=("none", "W0"), strength=strength))
     words = sentences(facts, summarize(facts))
     assert f"memory {verb} first-attempt accuracy" in words.found[0]
+
+
+POOR = {
+    "no repair pass": lambda row: row.setting != "repair",
+    "transfer only": lambda row: row.setting == "transfer",
+    "nothing without memory": lambda row: row.arm != "none",
+    "one database": lambda row: row.database == "db_clinic",
+    "nothing at all": lambda row: False,
+}
+
+
+@pytest.mark.parametrize("lacking", POOR)
+def test_a_poor_study_still_gets_a_page_that_says_what_is_missing(lacking: str) -> None:
+    ledger = synthetic_ledger(only=("none", "W0"), databases=("db_clinic", "db_hangar"), seeds=(42,))
+    kept = tuple(row for row in ledger.outcomes if POOR[lacking](row))
+    document = make_document([Facts(msgspec.structs.replace(ledger, outcomes=kept))])
+    text = to_page(document)
+    assert document.absent
+    assert all(one.title.split(": ")[-1].split(" ")[0] in text for one in document.absent)
+    assert ">nan" not in text
+    assert "nan " not in text.replace("Provenan ", "")

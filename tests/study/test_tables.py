@@ -83,7 +83,10 @@ def test_the_summary_agrees_with_the_outcomes() -> None:
 
 def test_the_summary_has_every_promised_key() -> None:
     made = msgspec.json.decode(msgspec.json.encode(summarize(few())))
-    promised = ["p0", "pm", "pk", "lift_pp", "lift_ci_pp", "cr", "cr_ci", "replay", "retention", "rerun_floor", "n_heldout", "n_questions", "n_databases", "seeds", "cards", "contrasts"]
+    promised = [
+        *("p0", "pm", "pk", "lift_pp", "lift_ci_pp", "cr", "cr_ci", "replay", "retention", "rerun_floor"),
+        *("n_heldout", "n_questions", "n_databases", "seeds", "cards", "contrasts"),
+    ]
     assert set(promised) <= set(made)
     assert {"name", "delta_pp", "ci_pp", "p_value", "fixed", "broke", "status"} <= set(made["contrasts"][0])
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from math import isnan
 from typing import Literal
 
 import msgspec
@@ -49,6 +50,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     @property
     def verdict(self) -> str:
         """The reading in words."""
+        if isnan(self.found.p_value):
+            return "no interval: fewer than two databases"
         if not self.supported:
             return "interval includes zero" if self.found.p_value >= ALPHA else "not supported after Holm"
         if self.found.n_seeds < ENOUGH_SEEDS:

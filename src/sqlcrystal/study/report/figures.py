@@ -74,7 +74,7 @@ def _ladder(axes: "Axes", facts: Facts) -> None:
         axes.hlines(mean, x - 0.28, x + 0.28, color=colour, linewidth=3, zorder=3)
         seeds = [value for value in facts.by_seed(rows).values() if value is not None]
         spread = [x + 0.09 * (index - (len(seeds) - 1) / 2) for index in range(len(seeds))]
-        axes.scatter(spread, seeds, s=16, facecolor="none", edgecolor=colour, linewidth=1.1, zorder=4)
+        axes.scatter(spread, seeds, s=18, facecolor="white", edgecolor=colour, linewidth=1.1, zorder=4)
         axes.annotate(f"{mean:.1f}%", (x - 0.31, mean), ha="right", va="center", fontsize=8.5, fontweight="bold")
     axes.hlines(means[0], 0.3, len(known) - 0.3, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     for x, mean in list(enumerate(means))[1:]:
@@ -88,7 +88,7 @@ def _ladder(axes: "Axes", facts: Facts) -> None:
     everything = [v for _, rows, _ in known for v in facts.by_seed(rows).values() if v is not None]
     room = max(max(everything) - min(everything), 2.0)
     axes.set_ylim(max(0.0, min(everything) - 0.25 * room), min(100.0, max(everything) + 0.2 * room))
-    axes.set_xlim(-0.85, len(known) - 0.15)
+    axes.set_xlim(-0.85, len(known) + 0.12)
     axes.set_xticks(range(len(known)), [label for label, _, _ in known])
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("Held-out execution accuracy (%)")
@@ -149,7 +149,7 @@ def intervals(facts: Facts, planned: Sequence[Planned], paper: dict[str, Publish
         + (f"Not in this study: {'; '.join(left)}. " if left else "")
         + sample(facts)
     )
-    panel = Panel(lambda axes: _forest(axes, found, paper), 0.52 * len(found) + 1.0, 6.2)
+    panel = Panel(lambda axes: _forest(axes, found, paper), 0.52 * len(found) + (1.2 if paper else 1.0), 5.2)
     return Figure(key, title, caption, (panel,))
 
 
@@ -190,6 +190,11 @@ def _forest(axes: "Axes", found: Sequence[Finding], paper: dict[str, Published])
     axes.spines["left"].set_visible(False)
     axes.set_ylim(-0.55, len(found) - 0.4)
     axes.set_xlabel("Change in held-out accuracy (percentage points)")
+    if paper:
+        axes.plot([], [], color=BLUE, marker="o", linewidth=1.8, label="this study")
+        axes.plot([], [], color=VERMILION, marker="D", markersize=4, linewidth=1.1, label="paper")
+        below = -0.5 / (0.52 * len(found))
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, below), ncols=2)
 
 
 # ── width and bank size ──────────────────────────────────────────────────────────────────────────────────────────────

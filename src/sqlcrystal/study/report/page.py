@@ -47,20 +47,24 @@ def tiles(summary: Summary) -> str:
     lift = interval(*summary.lift_ci_pp) if summary.lift_ci_pp else ""
     ratio = f"95% interval {interval(*summary.cr_ci, 0)}" if summary.cr_ci else "no interval"
     shown = (
-        (percent(summary.p0) + "%", "no memory, P<sub>0</sub>", f"n = {summary.n_heldout:,}"),
-        (percent(summary.pm) + "%", "with memory, P<sub>M</sub>", f"{summary.cards:,} cards over all seeds"),
-        (percent(summary.pk) + "%", "on-demand repair, P<sub>K</sub>", "never stored"),
-        (points(summary.lift_pp) + " pp", "lift", f"{lift}, p {probability(summary.lift_p)}"),
-        (percent(summary.cr) + "%" if summary.cr is not None else "undefined", "crystallization ratio", ratio),
-        (percent(summary.replay) + "%", "exact-query replay", "own card eligible"),
-        (percent(summary.retention) + "%", "cross-question retention", "own card removed"),
-        (percent(summary.rerun_floor) + "%", "bare rerun", "banked questions, no memory"),
+        (_share(summary.p0), "no memory, P<sub>0</sub>", f"n = {summary.n_heldout:,}"),
+        (_share(summary.pm), "with memory, P<sub>M</sub>", f"{summary.cards:,} cards over all seeds"),
+        (_share(summary.pk), "on-demand repair, P<sub>K</sub>", "never stored"),
+        (f"{points(summary.lift_pp)} pp", "lift", f"{lift}, p {probability(summary.lift_p)}"),
+        (_share(summary.cr, "undefined"), "crystallization ratio", ratio),
+        (_share(summary.replay), "exact-query replay", "own card eligible"),
+        (_share(summary.retention), "cross-question retention", "own card removed"),
+        (_share(summary.rerun_floor), "bare rerun", "banked questions, no memory"),
     )
     items = "".join(
         f"<li><b>{html.escape(value)}</b><span>{name}</span><small>{html.escape(more)}</small></li>"
         for value, name, more in shown
     )
     return f'<ul class="tiles">{items}</ul>'
+
+
+def _share(value: float | None, missing: str = "not run") -> str:
+    return missing if value is None else f"{percent(value)}%"
 
 
 def said(document: Document) -> str:

@@ -93,7 +93,7 @@ def _untold(one: Finding) -> str:
     why = {
         "not supported after Holm": "the interval excludes zero, but not after Holm's adjustment",
         "interval includes zero": "the interval includes zero",
-    }.get(one.verdict, "")
+    }.get(one.verdict, "" if one.supported else one.verdict)
     few = "" if one.found.n_seeds >= ENOUGH_SEEDS else "fewer than three seeds"
     return f"{one.name}: {points(one.found.delta_pp)} pp, {_evidence(one)}; {'; '.join(filter(None, (why, few)))}."
 
