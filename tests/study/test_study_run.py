@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +13,10 @@ from msgspec.structs import replace
 from study_player import Player
 
 from sqlcrystal.config import StudyFile, parse_study
-from sqlcrystal.errors import ModelUnavailable, RecordingMiss
+from sqlcrystal.errors import ModelRejected, ModelUnavailable, RecordingMiss
+from sqlcrystal.measurement.settings import accuracy
 from sqlcrystal.models.recording import Recording, request_key
+from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.study.ledger import Ledger, Outcome, read_ledger
 from sqlcrystal.study.opening import Finished, run_study
 from sqlcrystal.study.plan import plan_study
@@ -279,6 +282,46 @@ def test_an_error_is_retried_next_time_and_never_cached(finished: Finished, tmp_
     assert second.sent == 1
     expected = [row for row in finished.ledger.of("W0", "transfer") if row.seed == 42]
     assert list(second.ledger.of("W0", "transfer")) == expected
+
+
+class Refusing(Failing):
+    """A player whose endpoint refuses one question's prompt for good."""
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
+        """Refuse the chosen question, with memory or without."""
+        if self.chosen in messages[1].content.rpartition("[Question]")[2]:
+            raise ModelRejected("the prompt is too long")
+        return Player.chat(self, messages, sampling=sampling)
+
+
+def test_a_refused_prompt_is_unevaluable_and_counts_as_wrong(finished: Finished, tmp_path: Path) -> None:
+    model = Refusing()
+    row = next(row for row in finished.ledger.of("none", "transfer") if row.seed == 42)
+    model.chosen = finished.ledger.questions[row.question]
+    done = run_study(small(arms=ARMS[:1], contrast=CONTRASTS[:1], seeds=[42]), tmp_path, model=model, jobs=2)
+    assert done.left_out == {}
+    refused = [one for one in done.ledger.outcomes if one.question == row.question]
+    assert {(one.kind, one.right, one.sql) for one in refused} == {("unevaluable", False, None)}
+    assert {one.setting for one in refused} == {"transfer", "repair"}
+    counted = accuracy(done.ledger.of("none", "transfer"))
+    assert counted.evaluable == counted.n - 1
+
+
+def test_a_question_whose_gold_fails_is_unevaluable_and_never_repaired(tmp_path: Path) -> None:
+    (tmp_path / "shop.sqlite").write_bytes(b"")
+    with sqlite3.connect(tmp_path / "shop.sqlite") as connection:
+        connection.execute("CREATE TABLE item (id INTEGER, kind TEXT)")
+    connection.close()
+    gold = ["SELECT COUNT(*) FROM item", "SELECT nothing FROM nowhere"]
+    lines = [{"id": str(n), "question": f"Question {n}?", "sql": gold[n % 2], "database": "shop"} for n in range(12)]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    study = small(arms=ARMS[:1], contrast=CONTRASTS[:1], benchmark={"name": "own", "data": str(tmp_path)}, seeds=[42])
+    model = ScriptedModel({"": "```sql\nSELECT COUNT(*) FROM item\n```"})
+    done = run_study(study, tmp_path / "run", model=model, jobs=1)
+    kinds = {int(row.question) % 2: row.kind for row in done.ledger.outcomes}
+    assert kinds == {0: "match", 1: "unevaluable"}
+    assert done.sent == 12
+    assert done.ledger.cards == ()
 
 
 def test_a_run_without_time_keeps_what_it_finished_and_goes_on_later(tmp_path: Path) -> None:
