@@ -104,8 +104,10 @@ def _short_folder(name: str) -> Iterator[Path]:
     """A folder that another account may enter and whose path leaves room for a socket's name (107 characters)."""
     folder = Path(tempfile.mkdtemp(prefix=f"sc-{name}-", dir="/tmp"))
     folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
