@@ -17,10 +17,13 @@ class BoundedConnection(Connection):
         """MariaDB names some settings otherwise than MySQL."""
         return "mariadb" in str(self.get_server_info()).lower()  # type: ignore[no-untyped-call]
 
-    def limit(self, budget: int, seconds: float) -> None:
-        """Bound the bytes of the next result, and how long the socket may stay silent."""
+    def fileno(self) -> int:
+        """The socket, for whoever must hang up from another thread."""
+        return int(self._sock.fileno())  # type: ignore[attr-defined]
+
+    def limit(self, budget: int) -> None:
+        """Bound the bytes of the next result."""
         self._budget = budget
-        self._read_timeout = seconds
 
     def unlimit(self) -> None:
         """Lift the bounds, for the statements of this package."""

@@ -27,6 +27,10 @@ class ServerLock(Protocol):
         """A driver connection."""
         ...
 
+    def fileno(self, connection: Any) -> int:
+        """The connection's socket."""
+        ...
+
     def stream(self, connection: Any, sql: str, timeout: float, max_rows: int, /) -> Stream:
         """The columns, and the rows as they come, of one statement in a read-only transaction."""
         ...
@@ -100,6 +104,10 @@ class PostgresLock:
             connection.execute(f"SET search_path = {path}")
         connection.sqlcrystal_role = "SET LOCAL ROLE pg_read_all_data;" if superuser else ""  # type: ignore[attr-defined]
         return connection
+
+    def fileno(self, connection: Any) -> int:
+        """Of libpq."""
+        return int(connection.fileno())
 
     def stream(self, connection: Any, sql: str, timeout: float, _: int) -> Stream:
         """Begin, then let the rows flow in chunks; libpq takes one statement only, since parameters are in use."""
@@ -184,6 +192,10 @@ class MysqlLock:
             connection.query(f"SET SESSION max_session_mem_used = {SERVER_MEMORY}")
         return connection
 
+    def fileno(self, connection: Any) -> int:
+        """Of PyMySQL."""
+        return int(connection.fileno())
+
     def stream(self, connection: Any, sql: str, timeout: float, max_rows: int) -> Stream:
         """Begin, then read row by row; the server itself stops after one row too many."""
         limit = f"max_statement_time = {timeout:.3f}"
@@ -195,7 +207,7 @@ class MysqlLock:
             f"sql_select_limit = {max_rows + 1}"
         )
         connection.query("START TRANSACTION READ ONLY")
-        connection.limit(MAX_BYTES, timeout + CONNECT_SECONDS)
+        connection.limit(MAX_BYTES)
         cursor = connection.cursor()
         cursor.execute(sql)
         if cursor.description is None:

@@ -6,8 +6,11 @@ LOAD_FILE and INTO OUTFILE), so give it an account that may only SELECT.
 """
 
 import hashlib
+import os
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Timer
 from time import perf_counter
 from typing import Any
 
@@ -22,6 +25,9 @@ from sqlcrystal.databases.servers import ServerLock, lock_for
 from sqlcrystal.errors import ConfigError, DatabaseError
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
+
+GRACE_SECONDS = 1.0
+TOO_LONG = "the statement took too long"
 
 
 def open_server(url: str, *, dialect: str, name: str | None) -> Database:
@@ -79,6 +85,9 @@ class ServerDatabase:
         start = perf_counter()
         with self._connection() as connection:
             driver: Any = connection.driver_connection
+            hang_up = Timer(timeout + GRACE_SECONDS, _hang_up, [self._lock.fileno(driver)])
+            hang_up.daemon = True
+            hang_up.start()
             try:
                 columns, rows = self._lock.stream(driver, sql, timeout, max_rows)
                 result: Execution = Rows(columns, collect(_until(rows, start + timeout), max_rows))
@@ -91,8 +100,13 @@ class ServerDatabase:
                 kind = self._lock.classify(error)
                 if kind is None:
                     connection.invalidate()
-                    raise DatabaseError(f"database {self.name}: {_first_line(error)}") from None
-                result = Failure(kind, _first_line(error))
+                    if perf_counter() - start <= timeout:
+                        raise DatabaseError(f"database {self.name}: {_first_line(error)}") from None
+                    result = Failure(FailureKind.TIMEOUT, TOO_LONG)
+                else:
+                    result = Failure(kind, _first_line(error))
+            finally:
+                hang_up.cancel()
             if connection.is_valid:
                 self._lock.finish(driver)
         seconds = perf_counter() - start
@@ -123,8 +137,14 @@ def _until(rows: Iterator[Any], deadline: float) -> Iterator[Any]:
     """The rows, as long as the deadline has not passed; for rows that each come in time but never end."""
     for row in rows:
         if perf_counter() > deadline:
-            raise TimeoutError("the statement took too long")
+            raise TimeoutError(TOO_LONG)
         yield row
+
+
+def _hang_up(descriptor: int) -> None:
+    """End the connection under a statement that the server itself does not stop, such as one endless function call."""
+    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as line:
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def _definition(table: sa.Table, engine: sa.Engine) -> str:
