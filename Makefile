@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: study test check install install-dev bench lock clean
 
 study: install
-	$(BIN)/sqlcrystal study run studies/quarry.toml --out runs/quarry
+	$(BIN)/sqlcrystal study run studies/quarry.toml --set mode=replay --out runs/quarry
 	$(BIN)/sqlcrystal study report runs/quarry
 
 test: check

@@ -10,6 +10,7 @@ from shop import PROBE, QUESTION, RIGHT, SCHEMA, WRONG, fenced, repairing, right
 from sqlcrystal.acquisition import Explore, Exploring, FirstTry, OneBit, Probing, Resample, SelfVote, Union
 from sqlcrystal.acquisition.look import cap, look
 from sqlcrystal.acquisition.repair import clip
+from sqlcrystal.acquisition.suspects import suspect_probes
 from sqlcrystal.acquisition.vote import elect
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
@@ -105,8 +106,8 @@ def test_t3_speaks_the_papers_prompts(shop: Database) -> None:
     )
     assert revise_user.content == told + (
         "[Database probes and what they revealed]\n"
-        f"1. {PROBE}\nkind\nHW\nFD\n"
-        "2. SELECT price FROM item WHERE name = 'Tea'\nprice\n450\n"
+        f"1. {PROBE}\nkind: 'HW', 'FD'\n"
+        "2. SELECT price FROM item WHERE name = 'Tea'\nprice: 450\n"
         "Write the corrected SQLite query now, inside a ```sql block."
     )
 
@@ -140,6 +141,44 @@ def test_t3_goes_on_when_the_reply_holds_no_probe_and_the_attempt_no_sql(shop: D
     assert [r.sql for r in episode.rounds] == [None, RIGHT]
     assert "(the reply held no SQL)" in model.prompts[0][1].content
     assert "(no probe could be read from the reply)" in model.prompts[1][1].content
+
+
+def test_t3_looks_at_the_columns_of_the_wrong_query_whatever_the_model_proposes(shop: Database) -> None:
+    model = ScriptedModel([fenced("SELECT 1"), fenced(RIGHT)])
+    episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    assert episode is not None
+    assert [probe.sql for probe in episode.rounds[0].probes] == [PROBE, "SELECT 1"]
+    assert "kind: 'HW', 'FD'" in model.prompts[1][1].content
+
+
+def test_t3_asks_afresh_when_the_revision_repeats_the_previous_sql(shop: Database) -> None:
+    model = ScriptedModel([fenced(PROBE), fenced(f"{WRONG.lower()};"), fenced(RIGHT)])
+    episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    assert episode is not None
+    [only] = episode.rounds
+    assert [call.purpose for call in only.calls] == ["probe", "revise", "revise"]
+    assert WRONG not in model.prompts[2][1].content
+    assert "kind: 'HW', 'FD'" in model.prompts[2][1].content
+
+
+@pytest.mark.parametrize(
+    ("sql", "probes"),
+    [
+        ("SELECT COUNT(*) FROM item WHERE kind = 'x'", ["SELECT DISTINCT kind FROM item"]),
+        (
+            "SELECT i.name FROM item i JOIN sale s ON s.item_id = i.id WHERE s.day > '2024'",
+            ["SELECT DISTINCT day FROM sale"],
+        ),
+        (
+            "SELECT AVG(price) FROM item WHERE kind IS NOT NULL",
+            ["SELECT DISTINCT kind FROM item", "SELECT DISTINCT price FROM item"],
+        ),
+        ("SELECT name FROM item", []),
+        ("not sql (", []),
+    ],
+)
+def test_the_suspects_are_the_columns_a_query_leans_on(sql: str, probes: list[str]) -> None:
+    assert list(suspect_probes(sql, "sqlite")) == probes
 
 
 # ── T4 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,7 +264,7 @@ def test_exploration_looks_before_the_first_answer(shop: Database) -> None:
     assert attempt.sql == RIGHT
     told = attempt.call.messages[1].content
     assert told.startswith(f"[Database schema]\n{SCHEMA}\n[Question]\n")
-    assert "[Database probes and what they revealed]\n1. SELECT DISTINCT kind FROM item\nkind\nHW\nFD\n" in told
+    assert "[Database probes and what they revealed]\n1. SELECT DISTINCT kind FROM item\nkind: 'HW', 'FD'\n" in told
     assert told.endswith("Write the SQLite query now, inside a ```sql block.")
 
 

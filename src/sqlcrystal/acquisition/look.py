@@ -10,7 +10,7 @@ from sqlcrystal.protocols import Database
 from sqlcrystal.solving.dialect import grammar
 from sqlcrystal.solving.extract import extract_blocks
 from sqlcrystal.solving.prompt import render_execution
-from sqlcrystal.types import Probe, Rows
+from sqlcrystal.types import Cell, Probe, Rows
 
 MOST_PROBES = 4
 SECONDS = 5.0
@@ -19,10 +19,15 @@ SHOWN_CELL = 40
 
 
 def look(database: Database, reply: str) -> tuple[Probe, ...]:
-    """Run the probes a reply proposes: at most four, each for at most five seconds and eleven rows."""
+    """Run the probes a reply proposes: at most four."""
+    return run_probes(database, extract_blocks(reply)[:MOST_PROBES])
+
+
+def run_probes(database: Database, queries: Sequence[str]) -> tuple[Probe, ...]:
+    """Run probes, each for at most five seconds and one row more than is shown."""
     return tuple(
         Probe(sql, database.execute(cap(sql, database.dialect), timeout=SECONDS, max_rows=SHOWN_ROWS + 1))
-        for sql in extract_blocks(reply)[:MOST_PROBES]
+        for sql in queries
     )
 
 
@@ -52,7 +57,16 @@ def cap(sql: str, dialect: str) -> str:
 
 def _shown(probe: Probe) -> str:
     execution = probe.execution
+    more = isinstance(execution, Rows) and len(execution.rows) > SHOWN_ROWS
+    if isinstance(execution, Rows) and execution.rows and len(execution.columns) == 1:
+        values = [_quoted(row[0]) for row in execution.rows[:SHOWN_ROWS]]
+        return f"{execution.columns[0]}: {', '.join([*values, *(['...'] if more else [])])}"
     text = render_execution(execution, rows=SHOWN_ROWS, cell=SHOWN_CELL)
-    if isinstance(execution, Rows) and len(execution.rows) > SHOWN_ROWS:
-        return text.rpartition("\n")[0] + "\n..."
-    return text
+    return text.rpartition("\n")[0] + "\n..." if more else text
+
+
+def _quoted(cell: Cell) -> str:
+    """A value as SQL would write it, so that an empty string can be told from NULL and '7' from 7."""
+    if isinstance(cell, str):
+        return f"'{cell if len(cell) <= SHOWN_CELL else cell[: SHOWN_CELL - 1] + '…'}'"
+    return "NULL" if cell is None else str(cell)

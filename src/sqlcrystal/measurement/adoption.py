@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import sqlglot
 from msgspec import Struct
-from sqlglot import TokenType
+from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
 
 from sqlcrystal.measurement.flips import Pair
@@ -49,7 +49,7 @@ class DeepWindow(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=65_536)
 def elements(sql: str | None, dialect: str = "sqlite") -> frozenset[str]:
-    """Value literals, LIMIT clauses and identifiers of a query, without function names and names of under three letters.
+    """Value literals, LIMIT clauses and identifiers of a query, without functions and names of under three letters.
 
     Short names are aliases more often than columns, and every card has them.
     """
@@ -67,10 +67,14 @@ def elements(sql: str | None, dialect: str = "sqlite") -> frozenset[str]:
         elif token.token_type is TokenType.NUMBER:
             if index == 0 or tokens[index - 1].token_type is not TokenType.LIMIT:
                 found.add(token.text)
-        elif token.token_type in NAMES and len(token.text) >= 3:
-            if after is None or after.token_type is not TokenType.L_PAREN:
-                found.add(token.text.lower())
+        elif token.token_type in NAMES and len(token.text) >= 3 and not _opens(after):
+            found.add(token.text.lower())
     return frozenset(found)
+
+
+def _opens(token: Token | None) -> bool:
+    """Whether a token opens parentheses, which makes the name before it a function."""
+    return token is not None and token.token_type is TokenType.L_PAREN
 
 
 def new_elements(pair: Pair, dialect: str = "sqlite") -> frozenset[str]:
