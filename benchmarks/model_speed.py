@@ -26,20 +26,20 @@ class Condition:
     """One slot count with or without reuse, and what was measured of it so far."""
 
     def __init__(self, model: str, database: str, slots: int, *, reuse: bool, max_tokens: int) -> None:
-        """Load the model and let it say a word, so that no round pays for the start."""
         self.slots, self.reuse = slots, reuse
         self.model = LocalModel(LocalSettings(name=model, slots=slots, context=4096, reuse_prefix=reuse))
-        self.model.chat([Message("user", "Say hello.")], sampling=Sampling(max_tokens=4))
         opened = open_database(str(quarry_path(database)), name=database)
         self.solver = SingleShot(self.model, opened, sampling=Sampling(max_tokens=max_tokens))
         self.rounds: list[dict[str, float]] = []
 
     def ask(self, asked: Sequence[Question]) -> None:
-        """One round, as many questions at once as there are slots."""
+        """One round, as many questions at once as there are slots; loading the model is not timed."""
+        self.model.chat([Message("user", "Say hello.")], sampling=Sampling(max_tokens=4))
         started = time.perf_counter()
         with ThreadPoolExecutor(self.slots) as pool:
             replies = [attempt.call.completion for attempt in pool.map(self.solver.solve, asked)]
         seconds = time.perf_counter() - started
+        self.model.close()  # one model in memory at a time
         self.rounds.append(
             {
                 "questions": len(asked),

@@ -32,7 +32,7 @@ class LocalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     name: str = ""
     path: str = ""
-    slots: int = 2
+    slots: int = 1
     context: int = 8192
     deadline: float = 1800.0
     threads: int = 0

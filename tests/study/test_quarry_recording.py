@@ -1,0 +1,43 @@
+"""The shipped recording: all of Quarry answered by both embedded models, verdict for verdict as when they were asked."""
+
+import csv
+import time
+from pathlib import Path
+
+import pytest
+
+from sqlcrystal.benchmarks.catalogue import load_benchmark
+from sqlcrystal.benchmarks.oracle import check_for
+from sqlcrystal.databases import open_database
+from sqlcrystal.models import Recorded, Recording, open_model
+from sqlcrystal.solving import SingleShot
+from sqlcrystal.types import Sampling
+
+RECORDINGS = Path(__file__).resolve().parents[2] / "studies" / "recordings"
+AS_RECORDED = Sampling(max_tokens=384)
+
+
+def live_verdicts(model: str) -> dict[str, bool]:
+    with (RECORDINGS / "quarry-p0.csv").open(encoding="utf-8", newline="") as file:
+        return {row["question"]: row["right"] == "1" for row in csv.DictReader(file) if row["model"] == model}
+
+
+@pytest.mark.parametrize("name", ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"])
+def test_replaying_the_shipped_recording_gives_the_verdicts_of_the_live_run(name: str) -> None:
+    started = time.monotonic()
+    benchmark = load_benchmark("quarry")
+    with Recording(RECORDINGS / "quarry.jsonl.xz") as recording:
+        model = Recorded(open_model(name), recording, "replay")
+        databases = {key: open_database(place, name=key) for key, place in benchmark.locations.items()}
+        verdicts = {}
+        for case in benchmark.cases:
+            database = databases[case.question.database]
+            attempt = SingleShot(model, database, sampling=AS_RECORDED).solve(case.question)
+            verdicts[case.question.id] = attempt.sql is not None and check_for(case, database)(attempt.sql)
+    assert verdicts == live_verdicts(name)
+    assert time.monotonic() - started < 30
+
+
+def test_the_default_model_finds_quarry_neither_too_easy_nor_too_hard() -> None:
+    verdicts = live_verdicts("qwen2.5-coder-1.5b")
+    assert 35 <= 100 * sum(verdicts.values()) / len(verdicts) <= 65
