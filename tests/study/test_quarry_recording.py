@@ -1,4 +1,4 @@
-"""The shipped recording: all of Quarry answered by both embedded models, verdict for verdict as when they were asked."""
+"""The shipped recording: all of Quarry answered by both embedded models, with the verdicts of the live run."""
 
 import csv
 import time
