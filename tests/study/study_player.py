@@ -10,7 +10,9 @@ from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.types import Completion, Message, Sampling
 
-QUESTION = re.compile(r"\[Question\]\n(.*?)\n(?:Hint: |Write the|Think step|Propose|\[|The previous)", re.DOTALL)
+QUESTION = re.compile(
+    r"\[Question\]\n(.*?)\n(?:Hint: |Write the|Use the|Think step|Propose|\[|The previous)", re.DOTALL
+)
 
 
 def draw(*parts: object) -> int:
@@ -47,7 +49,7 @@ class Player(ScriptedModel):
         if own and "Similar solved" in user:
             chance = 95
         elif "correcting" in system:
-            chance = 60
+            chance = 40
         else:
             chance = 50 + (4 * cards if "Similar solved" in user else 0)
         lot = draw(case.question.id, "base") if not sampling.index and "correcting" not in system else draw(messages)
