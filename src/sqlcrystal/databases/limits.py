@@ -2,15 +2,18 @@
 
 import datetime
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from itertools import chain, islice
 from typing import Any
 
 from sqlcrystal.types import Cell, Row
 
 MAX_BYTES = 64 * 2**20
 _PLAIN = frozenset({bool, int, float, str, type(None)})
+_LONG = frozenset({str, bytes, bytearray, memoryview})
+_BATCH = 16
+"""Rows between two looks at the caps: what a result may overshoot them by."""
 
 
 class TooLarge(Exception):
@@ -18,25 +21,22 @@ class TooLarge(Exception):
 
 
 def collect(rows: Iterable[Sequence[Any]], max_rows: int) -> tuple[Row, ...]:
-    """Gather rows as they come, weighing each as it lies in memory, and stop at the first cap."""
+    """Gather rows as they come, weighing each about as it lies in memory, and stop at the first cap."""
     kept: list[Any] = []
     size = 0
-    all_plain = True
-    for row in rows:
-        kept.append(row)
-        size += 64 + 32 * len(row)
-        for cell in row:
-            kind = type(cell)
-            if kind is str:
-                size += sys.getsizeof(cell)
-            elif kind not in _PLAIN:
-                all_plain = False
-                size += sys.getsizeof(cell)
+    kinds: set[type] = set()
+    stream = iter(rows)
+    while batch := list(islice(stream, _BATCH)):
+        kept += batch
+        cells = list(chain.from_iterable(batch))
+        kinds.update(map(type, cells))
+        # Text counts in characters: close enough for a cap, and much faster than exact sizes.
+        size += 64 * len(batch) + 32 * len(cells) + sum([len(cell) for cell in cells if type(cell) in _LONG])
         if size > MAX_BYTES:
             raise TooLarge(f"the result exceeds {MAX_BYTES} bytes")
         if len(kept) > max_rows:
             raise TooLarge(f"the result exceeds {max_rows} rows")
-    if all_plain:
+    if kinds <= _PLAIN:
         return tuple(kept)
     return tuple([tuple([cell if type(cell) in _PLAIN else plain(cell) for cell in row]) for row in kept])
 
