@@ -190,7 +190,7 @@ def make_ledger(opened: Opened, facts: Facts, *, started: str) -> Ledger:
         seeds=study.seeds,
         rule=study.rule,
         default_arm=plan.default,
-        arms=tuple(planned.arm for planned in plan.arms if planned.name in told),
+        arms=tuple(planned.arm for planned in plan.arms if planned.name in {*told, plan.default}),
         contrasts=tuple(one for one in plan.contrasts if {one.a, one.b} <= transferred),
         started=started,
         finished=_now(),
