@@ -1,5 +1,6 @@
 """Repair under a budget: the loop that every repairing source shares."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ BUDGET = 3
 KEPT_ROWS = 50
 
 
-class Repair:
+class Repair(ABC):
     """Proposes candidates for a wrong first attempt until the check accepts one or the budget is spent."""
 
     name: ClassVar[str]
@@ -22,9 +23,9 @@ class Repair:
         self.database = database
         self.budget = budget
 
+    @abstractmethod
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
         """One round's candidate; `past` holds the rounds before it."""
-        raise NotImplementedError
 
     def acquire(self, attempt: Attempt, check: Check, *, watch: Watch = ignore) -> Episode | None:
         """An episode if a repair was needed and one was accepted."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from sqlcrystal.protocols import Database
@@ -10,7 +11,7 @@ from sqlcrystal.types import Admitted, Card, CardId, Episode
 WORD_PIECE = re.compile(r"[^\W\d_]{1,5}|\d{1,3}|[^\w\s]|_")
 
 
-class CardWriter:
+class CardWriter(ABC):
     """Renders an episode as the text that later questions see; a subclass says how."""
 
     name: ClassVar[str]
@@ -18,9 +19,9 @@ class CardWriter:
     def __init__(self, database: Database) -> None:
         self.database = database
 
+    @abstractmethod
     def render(self, episode: Episode) -> str:
         """The card's text."""
-        raise NotImplementedError
 
     def write(self, admitted: Admitted) -> Card:
         """Turn an admitted episode into a card."""
