@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from shop import PROBE, QUESTION, RIGHT, WRONG, fenced, repairing, right
-from sqlcrystal.acquisition import FirstTry, Probing, SelfVote, Union
+from sqlcrystal.acquisition import FirstTry, OneBit, Probing, SelfVote, Union
 from sqlcrystal.admission import Oracle, Ungated
 from sqlcrystal.assembly import (
     GATES,
@@ -180,7 +180,7 @@ def test_a_second_pass_takes_up_what_is_still_wrong_with_what_memory_recalls(sho
         collect(
             [OTHER, QUESTION],
             solver=SingleShot(model, shop),
-            source=Probing(model, shop),
+            source=OneBit(model, shop),
             check=check_of,
             verifier=Oracle(judge),
             writer=Verbatim(shop),

@@ -71,6 +71,8 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seeds: tuple[int, ...] = SEEDS
     max_tokens: int = 2048
     budget: int = 3
+    card_order: Literal["rank", "stable"] = "rank"
+    """How retrieved cards stand in the prompt: best first, or by question id so that a prefix cache can reuse them."""
     timeout: float = 30.0
     """Seconds one statement may take; results beyond it are timeouts."""
     check: str = "bird"

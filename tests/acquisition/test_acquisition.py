@@ -10,7 +10,7 @@ from shop import PROBE, QUESTION, RIGHT, SCHEMA, WRONG, fenced, repairing, right
 from sqlcrystal.acquisition import Explore, Exploring, FirstTry, OneBit, Probing, Resample, SelfVote, Union
 from sqlcrystal.acquisition.look import cap, look
 from sqlcrystal.acquisition.repair import clip
-from sqlcrystal.acquisition.suspects import suspect_probes
+from sqlcrystal.acquisition.suspects import suspects
 from sqlcrystal.acquisition.vote import elect
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
@@ -66,13 +66,12 @@ def test_t2_learns_only_that_the_previous_sql_was_wrong(shop: Database) -> None:
 # ── T3 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_t3_probes_then_revises_and_the_whole_round_is_in_the_trace(shop: Database) -> None:
-    model = ScriptedModel(repairing)
+def test_t3_looks_revises_and_the_whole_round_is_in_the_trace(shop: Database) -> None:
+    model = ScriptedModel([fenced(RIGHT)])
     episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
     assert episode is not None
     [only] = episode.rounds
     assert (episode.sql, only.sql, only.accepted) == (RIGHT, RIGHT, True)
-    assert [call.purpose for call in only.calls] == ["probe", "revise"]
     assert tuple(model.prompts) == tuple(call.messages for call in only.calls)
     assert only.probes[0].sql == PROBE
     assert isinstance(only.probes[0].execution, Rows)
@@ -81,35 +80,56 @@ def test_t3_probes_then_revises_and_the_whole_round_is_in_the_trace(shop: Databa
     assert only.execution.rows == ((2,),)
 
 
+def test_t3_asks_for_the_models_probes_from_the_second_round_on_and_remembers_what_it_saw(shop: Database) -> None:
+    model = ScriptedModel([fenced(WRONG), fenced("SELECT price FROM item WHERE name = 'Tea'"), fenced(RIGHT)])
+    episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    assert episode is not None
+    assert [[call.purpose for call in spent.calls] for spent in episode.rounds] == [["revise"], ["probe", "revise"]]
+    assert "- item.kind holds 'HW', 'FD'.\n- SELECT price FROM item WHERE name = 'Tea' -> 450\n" in (
+        model.prompts[2][1].content
+    )
+
+
 def test_t3_speaks_the_papers_prompts(shop: Database) -> None:
-    model = ScriptedModel(repairing)
+    model = ScriptedModel([fenced(WRONG), fenced("SELECT 1"), fenced(RIGHT)])
     Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
-    (probe_system, probe_user), (revise_system, revise_user) = model.prompts
-    assert probe_system.content == (
-        "You are debugging a SQLite query judged INCORRECT. You do NOT have the correct answer -- only that your "
-        "query is wrong. Diagnose by interrogating the DB with small READ-ONLY probe queries."
-    )
-    told = (
-        f"[Database schema]\n{SCHEMA}\n"
-        "[Question]\nHow many hardware items are there?\nHint: hardware is a kind\n"
-        f"[Previous SQL]\n```sql\n{WRONG}\n```\n"
-        "[What it returned]\nCOUNT(*)\n0\n"
-    )
-    assert probe_user.content == told + (
-        "Propose 1-4 READ-ONLY SQLite probe queries that would reveal your mistake, such as the DISTINCT values of a "
-        "column you filter on or a few rows of a table you read. "
-        "Output EACH probe in its own ```sql block. Do not write the final answer yet."
+    (revise_system, revise_user), (probe_system, probe_user), _ = model.prompts
+    schema, question = (
+        f"[Database schema]\n{SCHEMA}\n",
+        "[Question]\nHow many hardware items are there?\nHint: hardware is a kind\n",
     )
     assert revise_system.content == (
         "You are correcting a SQLite query. Use what the DB probes revealed to fix the specific mistake. "
         "You still cannot see the correct answer. Output ONE corrected query."
     )
-    assert revise_user.content == told + (
-        "[Database probes and what they revealed]\n"
-        f"1. {PROBE}\nkind: 'HW', 'FD'\n"
-        "2. SELECT price FROM item WHERE name = 'Tea'\nprice: 450\n"
-        "Write the corrected SQLite query now, inside a ```sql block."
+    assert revise_user.content == (
+        f"{schema}[Database probes and what they revealed]\n- item.kind holds 'HW', 'FD'.\n{question}"
+        "Use the values as they are stored. Write the corrected SQLite query now, inside a ```sql block."
     )
+    assert probe_system.content == (
+        "You are debugging a SQLite query judged INCORRECT. You do NOT have the correct answer -- only that your "
+        "query is wrong. Diagnose by interrogating the DB with small READ-ONLY probe queries."
+    )
+    assert probe_user.content == (
+        f"{schema}{question}[Previous SQL]\n```sql\n{WRONG}\n```\n[What it returned]\nCOUNT(*)\n0\n"
+        "Propose 1-4 READ-ONLY SQLite probe queries that would reveal your mistake, such as the DISTINCT values of a "
+        "column you filter on or a few rows of a table you read. "
+        "Output EACH probe in its own ```sql block. Do not write the final answer yet."
+    )
+
+
+def test_the_revision_is_not_shown_the_wrong_query_which_a_small_model_would_copy(shop: Database) -> None:
+    model = ScriptedModel(lambda *_: fenced(WRONG))
+    Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    revisions = [user.content for system, user in model.prompts if "correcting" in system.content]
+    assert len(revisions) == 3
+    assert not any(WRONG in told for told in revisions)
+
+
+def test_a_revision_is_told_why_the_query_failed(shop: Database) -> None:
+    model = ScriptedModel([fenced("SELECT 1"), fenced(RIGHT)])
+    Probing(model, shop).acquire(attempt_with(shop, "SELECT cost FROM item"), right)
+    assert "revealed]\n- A query failed: no such column: cost\n- SELECT 1 -> 1\n" in model.prompts[1][1].content
 
 
 def test_t3_runs_at_most_four_probes_and_reports_errors_as_findings(shop: Database) -> None:
@@ -143,22 +163,7 @@ def test_t3_goes_on_when_the_reply_holds_no_probe_and_the_attempt_no_sql(shop: D
     assert "(no probe could be read from the reply)" in model.prompts[1][1].content
 
 
-def test_t3_looks_at_the_columns_of_the_wrong_query_whatever_the_model_proposes(shop: Database) -> None:
-    model = ScriptedModel([fenced("SELECT 1"), fenced(RIGHT)])
-    episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
-    assert episode is not None
-    assert [probe.sql for probe in episode.rounds[0].probes] == [PROBE, "SELECT 1"]
-    assert "kind: 'HW', 'FD'" in model.prompts[1][1].content
-
-
-def test_t3_asks_afresh_when_the_revision_repeats_the_previous_sql(shop: Database) -> None:
-    model = ScriptedModel([fenced(PROBE), fenced(f"{WRONG.lower()};"), fenced(RIGHT)])
-    episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
-    assert episode is not None
-    [only] = episode.rounds
-    assert [call.purpose for call in only.calls] == ["probe", "revise", "revise"]
-    assert WRONG not in model.prompts[2][1].content
-    assert "kind: 'HW', 'FD'" in model.prompts[2][1].content
+TWO_TABLES = f"{SCHEMA}\nCREATE TABLE sale (id INTEGER PRIMARY KEY, item_id INTEGER, day TEXT);"
 
 
 @pytest.mark.parametrize(
@@ -173,12 +178,22 @@ def test_t3_asks_afresh_when_the_revision_repeats_the_previous_sql(shop: Databas
             "SELECT AVG(price) FROM item WHERE kind IS NOT NULL",
             ["SELECT DISTINCT kind FROM item", "SELECT DISTINCT price FROM item"],
         ),
+        (
+            "SELECT COUNT(id) FROM sale WHERE item_id = (SELECT id FROM item WHERE name = 'Tea')",
+            ["SELECT DISTINCT name FROM item"],
+        ),
+        ("SELECT COUNT(*) FROM sale WHERE kind = 'x'", ["SELECT DISTINCT kind FROM item"]),
         ("SELECT name FROM item", []),
         ("not sql (", []),
     ],
 )
-def test_the_suspects_are_the_columns_a_query_leans_on(sql: str, probes: list[str]) -> None:
-    assert list(suspect_probes(sql, "sqlite")) == probes
+def test_the_suspects_are_the_columns_a_query_leans_on_wherever_they_stand(sql: str, probes: list[str]) -> None:
+    assert list(suspects(sql, TWO_TABLES, "sqlite").probes) == probes
+
+
+def test_only_a_column_that_the_named_table_lacks_is_misplaced() -> None:
+    sql = "SELECT s.name, i.price, s.nowhere FROM sale s JOIN item i ON i.id = s.item_id"
+    assert suspects(sql, TWO_TABLES, "sqlite").misplaced == ("name is a column of item, not of sale.",)
 
 
 # ── T4 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -264,7 +279,7 @@ def test_exploration_looks_before_the_first_answer(shop: Database) -> None:
     assert attempt.sql == RIGHT
     told = attempt.call.messages[1].content
     assert told.startswith(f"[Database schema]\n{SCHEMA}\n[Question]\n")
-    assert "[Database probes and what they revealed]\n1. SELECT DISTINCT kind FROM item\nkind: 'HW', 'FD'\n" in told
+    assert "[Database probes and what they revealed]\n- item.kind holds 'HW', 'FD'.\n" in told
     assert told.endswith("Write the SQLite query now, inside a ```sql block.")
 
 

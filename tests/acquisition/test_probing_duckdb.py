@@ -30,5 +30,5 @@ def test_t3_repairs_on_duckdb(tmp_path: Path) -> None:
     assert isinstance(probed, Rows)
     assert sorted(probed.rows) == [("FD",), ("HW",)]
     said = "\n".join(message.content for prompt in model.prompts for message in prompt)
-    assert "You are debugging a DuckDB query" in said
+    assert "You are correcting a DuckDB query" in said
     assert "SQLite" not in said

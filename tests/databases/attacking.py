@@ -10,25 +10,26 @@ from sqlcrystal.databases import open_database
 from sqlcrystal.types import Failure
 
 CORPUS = Path(__file__).with_name("attacks.toml")
+EVIL = "/tmp/sqlcrystal-evil"  # where the corpus writes to
 TIMEOUT = 1.0
 MAX_ROWS = 1000
 
 
-def statements(engine: str) -> list[tuple[str, str]]:
-    """The corpus of one engine as (family, statement)."""
+def statements(engine: str, evil: str = EVIL) -> list[tuple[str, str]]:
+    """The corpus of one engine as (family, statement), writing to the given path."""
     families = tomllib.loads(CORPUS.read_text(encoding="utf-8"))[engine]
     return [
-        (family, line.replace("⏎", "\n").replace("␀", "\x00"))
+        (family, line.replace("⏎", "\n").replace("␀", "\x00").replace(EVIL, evil))
         for family, lines in families.items()
         for line in lines.strip().splitlines()
     ]
 
 
-def main(engine: str, url: str, lock: str) -> None:
+def main(engine: str, url: str, lock: str, evil: str) -> None:
     """Attack behind both locks, or behind the engine's alone."""
     database = open_database(url)
     outcomes = []
-    for family, sql in statements(engine):
+    for family, sql in statements(engine, evil):
         if lock == "both":
             result = database.execute(sql, timeout=TIMEOUT, max_rows=MAX_ROWS)
         else:

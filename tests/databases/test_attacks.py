@@ -5,11 +5,13 @@ import json
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from attacking import CORPUS, TIMEOUT, statements
+from attacking import CORPUS, EVIL, TIMEOUT, statements
 
 from sqlcrystal.databases import guard
 from sqlcrystal.protocols import Database
@@ -35,9 +37,18 @@ def content(database: Database, url: str) -> str:
     return repr([result.rows for result in rows if isinstance(result, Rows)]) + database.schema()
 
 
-def attack(engine: str, url: str, lock: str) -> dict[str, Any]:
+@pytest.fixture
+def evil() -> Iterator[Path]:
+    """A path of this attack's own: a server of another test running beside it may well write to its own."""
+    path = Path(f"{EVIL}-{uuid4().hex}")
+    yield path
+    for written in path.parent.glob(f"{path.name}*"):
+        written.unlink()
+
+
+def attack(engine: str, url: str, lock: str, evil: Path) -> dict[str, Any]:
     """Run the engine's corpus in a process of its own."""
-    command = [sys.executable, str(HERE / "attacking.py"), engine, url, lock]
+    command = [sys.executable, str(HERE / "attacking.py"), engine, url, lock, str(evil)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     report: dict[str, Any] = json.loads(done.stdout)
@@ -57,22 +68,22 @@ def test_the_guard_alone_refuses_the_statement(engine_name: str, sql: str) -> No
     assert guard.check(sql, engine_name) is not None
 
 
-def test_both_locks_stop_the_whole_corpus(engine: str, url: str, league: Database) -> None:
+def test_both_locks_stop_the_whole_corpus(engine: str, url: str, league: Database, evil: Path) -> None:
     before = content(league, url)
-    report = attack(engine, url, "both")
+    report = attack(engine, url, "both", evil)
     assert [outcome for outcome in report["outcomes"] if outcome["kind"] == "rows"] == []
     assert [outcome for outcome in report["outcomes"] if outcome["seconds"] > TIMEOUT + SLACK] == []
     assert max(report["megabytes"]) < 500
     assert content(league, url) == before
-    assert list(Path("/tmp").glob("sqlcrystal-evil*")) == []
+    assert list(evil.parent.glob(f"{evil.name}*")) == []
 
 
-def test_the_engine_lock_alone_stops_writes_files_and_bombs(engine: str, url: str, league: Database) -> None:
+def test_the_engine_lock_alone_stops_writes_files_and_bombs(
+    engine: str, url: str, league: Database, evil: Path
+) -> None:
     before = content(league, url)
-    report = attack(engine, url, "engine")
+    report = attack(engine, url, "engine", evil)
     gaps = ENGINE_GAPS.get(engine, ())
-    for path in Path("/tmp").glob("sqlcrystal-evil*"):
-        path.unlink()
     got_through = [
         outcome
         for outcome in report["outcomes"]

@@ -5,6 +5,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,26 @@ def test_running_again_sends_nothing_and_writes_the_same_bytes(finished: Finishe
     assert again.sent == 0
     assert {name: (finished.folder / name).read_bytes() for name in names} == before
     assert replace(again.ledger, manifest=finished.ledger.manifest) == finished.ledger
+
+
+def shown_before(folder: Path) -> set[tuple[str, str]]:
+    """Every pair of cards that some prompt of the default arm shows, the earlier first."""
+    pairs = set()
+    for line in (folder / "log" / "W0-transfer-42.jsonl").read_text().splitlines():
+        answer = json.loads(line)
+        prompt = json.dumps(answer["prompts"])
+        texts = sorted(
+            (text for _, _, text in answer["retrieved"]), key=lambda text: prompt.find(json.dumps(text)[1:-1])
+        )
+        pairs |= set(combinations(texts, 2))
+    return pairs
+
+
+def test_cards_in_stable_order_stand_alike_in_every_prompt(finished: Finished, tmp_path: Path) -> None:
+    run_study(small(arms=ARMS[:1], contrast=[], card_order="stable"), tmp_path, model=Player(), jobs=2)
+    stable, by_rank = shown_before(tmp_path), shown_before(finished.folder)
+    assert not any((second, first) in stable for first, second in stable)
+    assert any((second, first) in by_rank for first, second in by_rank)
 
 
 def copied(finished: Finished, tmp_path: Path) -> Path:

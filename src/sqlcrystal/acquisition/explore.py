@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from sqlcrystal.acquisition.look import look
-from sqlcrystal.acquisition.probe import PROBE_TOKENS, render_probes
+from sqlcrystal.acquisition.look import look, report
+from sqlcrystal.acquisition.probe import PROBE_TOKENS, render_facts
 from sqlcrystal.acquisition.repair import Repair, clip, greedy
 from sqlcrystal.protocols import Database, LanguageModel
 from sqlcrystal.solving.dialect import dialect_name
@@ -73,7 +73,7 @@ def explore(
     probes = look(database, asked.completion.text)
     system, bare = build_prompt(schema=schema, dialect=database.dialect, question=question, cards=cards)
     body = bare.content.removesuffix(SINGLE_SHOT.closing.format(dialect=name))
-    informed = Message("user", f"{body}{render_probes(probes)}\n{SINGLE_SHOT.closing.format(dialect=name)}")
+    informed = Message("user", f"{body}{render_facts(report(probes))}\n{SINGLE_SHOT.closing.format(dialect=name)}")
     return (asked, _ask(model, (system, informed), sampling)), probes
 
 

@@ -1,5 +1,6 @@
 """Looking at the database: probes from a reply, run under the guard with short caps, reported in few lines."""
 
+import re
 from collections.abc import Sequence
 
 import sqlglot
@@ -16,6 +17,7 @@ MOST_PROBES = 4
 SECONDS = 5.0
 SHOWN_ROWS = 10
 SHOWN_CELL = 40
+PLAIN_LOOK = re.compile(r"SELECT DISTINCT (?P<column>\S+) FROM (?P<table>\S+)")
 
 
 def look(database: Database, reply: str) -> tuple[Probe, ...]:
@@ -31,11 +33,9 @@ def run_probes(database: Database, queries: Sequence[str]) -> tuple[Probe, ...]:
     )
 
 
-def report(probes: Sequence[Probe]) -> str:
-    """What the probes showed; one row beyond the cap only says that there are more."""
-    if not probes:
-        return "(no probe could be read from the reply)"
-    return "\n".join(f"{number}. {' '.join(p.sql.split())}\n{_shown(p)}" for number, p in enumerate(probes, 1))
+def report(probes: Sequence[Probe]) -> list[str]:
+    """What each probe showed; one row beyond the cap only says that there are more."""
+    return [_shown(probe) for probe in probes] or ["(no probe could be read from the reply)"]
 
 
 def cap(sql: str, dialect: str) -> str:
@@ -56,13 +56,15 @@ def cap(sql: str, dialect: str) -> str:
 
 
 def _shown(probe: Probe) -> str:
-    execution = probe.execution
-    more = isinstance(execution, Rows) and len(execution.rows) > SHOWN_ROWS
+    execution, query = probe.execution, " ".join(probe.sql.split())
     if isinstance(execution, Rows) and execution.rows and len(execution.columns) == 1:
         values = [_quoted(row[0]) for row in execution.rows[:SHOWN_ROWS]]
-        return f"{execution.columns[0]}: {', '.join([*values, *(['...'] if more else [])])}"
+        listed = ", ".join([*values, *(["..."] if len(execution.rows) > SHOWN_ROWS else [])])
+        plain = PLAIN_LOOK.fullmatch(query)
+        return f"{plain['table']}.{plain['column']} holds {listed}." if plain else f"{query} -> {listed}"
     text = render_execution(execution, rows=SHOWN_ROWS, cell=SHOWN_CELL)
-    return text.rpartition("\n")[0] + "\n..." if more else text
+    more = isinstance(execution, Rows) and len(execution.rows) > SHOWN_ROWS
+    return f"{query}\n{text.rpartition(chr(10))[0] + chr(10) + '...' if more else text}"
 
 
 def _quoted(cell: Cell) -> str:

@@ -102,7 +102,7 @@ class Workshop:
     def attempt(self, question: Question, *, solver: str = SINGLE_SHOT, run: int = 0) -> Answered:
         """The answer without memory, which no seed changes."""
         key = ("attempt", solver, run, *key_of(question))
-        return self._once(key, lambda: self._solve(question, solver, run, ()))
+        return self._once(key, lambda: self._solve(question, solver, run))
 
     def answer(self, planned: PlannedArm, question: Question, seed: int, *, own: bool, run: int = 0) -> Answered:
         """The answer with the arm's memory; `own` lets the question see cards that came from itself."""
@@ -113,21 +113,24 @@ class Workshop:
         found = tuple(served.retriever.retrieve(question, served.bank, k=planned.arm.k, exclude=exclude))
         if not found:
             return self.attempt(question, solver=planned.arm.solver, run=run)
-        key = ("answer", planned.arm.solver, run, *key_of(question), tuple(one.card.text for one in found))
-        answered = self._once(key, lambda: self._solve(question, planned.arm.solver, run, found))
+        cards = [one.card for one in found]
+        if self.study.card_order == "stable":
+            cards.sort(key=lambda card: key_of(card.question))
+        key = ("answer", planned.arm.solver, run, *key_of(question), tuple(card.text for card in cards))
+        answered = self._once(key, lambda: self._solve(question, planned.arm.solver, run, cards))
         return Answered(question=question, attempt=answered.attempt, retrieved=found, calls=answered.calls)
 
-    def _solve(self, question: Question, solver: str, run: int, found: tuple[Retrieved, ...]) -> Answered:
+    def _solve(self, question: Question, solver: str, run: int, cards: Sequence[Card] = ()) -> Answered:
         model = Metered(self.model)
         sampling = Sampling(temperature=0.0, max_tokens=self.study.max_tokens, index=run)
         database = self.world.database(question.database)
         try:
             made = assembly.solver(solver, model=model, database=database, sampling=sampling)
-            attempt = made.solve(question, [one.card for one in found])
+            attempt = made.solve(question, cards)
         except ModelRejected:
             # The same prompt would be refused again, so the question is unevaluable rather than waiting for a retry.
-            return Answered(question=question, attempt=None, retrieved=found, calls=tuple(model.calls))
-        return Answered(question=question, attempt=attempt, retrieved=found, calls=tuple(model.calls))
+            return Answered(question=question, attempt=None, calls=tuple(model.calls))
+        return Answered(question=question, attempt=attempt, calls=tuple(model.calls))
 
     # ── repairing ────────────────────────────────────────────────────────────────────────────────────────────────────
 

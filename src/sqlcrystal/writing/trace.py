@@ -45,8 +45,8 @@ def render_probes(probes: tuple[Probe, ...]) -> list[str]:
 def _round(number: int, spent: Round) -> Iterator[str]:
     yield f"- Round {number} ({'accepted' if spent.accepted else 'wrong'}):"
     for call in spent.calls:
-        yield call.completion.text.strip()
-        if call.purpose in {"probe", "explore"} and call is spent.calls[0]:
+        if call is spent.calls[-1]:
             yield from render_probes(spent.probes)
+        yield call.completion.text.strip()
     if spent.execution is not None:
         yield f"  -> {render_result(spent.execution)}"
