@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from sqlcrystal.errors import InfrastructureError, RecordingMiss, UserError
+from sqlcrystal.errors import SqlcrystalError, UserError
 
 app = typer.Typer(
     name="sqlcrystal",
@@ -31,14 +31,14 @@ def register() -> None:
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is one line and exit 2, a bug shows its traceback."""
+    """Run the command line; a user's mistake is one line and exit 2, the world's is exit 1, a bug its traceback."""
     register()
     try:
         app()
     except UserError as error:
         print(f"sqlcrystal: {error}", file=sys.stderr)
         sys.exit(2)
-    except (InfrastructureError, RecordingMiss) as error:
+    except SqlcrystalError as error:
         print(f"sqlcrystal: {error}", file=sys.stderr)
         sys.exit(1)
 

@@ -193,7 +193,11 @@ def matched_admission(facts: Facts) -> Table | Absent:
     title = "Matched-count origin and the verification boundary"
     plans = {plan.key: plan for plan in ROSTER}
     draws = [resolve(facts, plans[f"origin-{draw}"])[0] for draw in (0, 1)]
-    ungated, verified = resolve(facts, plans["verification"])
+    gates = [
+        (proposer, *resolve(facts, plans[key]))
+        for proposer, key in (("self-vote", "verification"), ("repair", "storage"))
+    ]
+    ungated = [arm for _, arm, _ in gates if arm]
     noisy = [arm for arm in facts.varying("admission") if arm.admission.startswith("noisy")]
     if facts.bare is None or not (any(draws) or ungated or noisy):
         return Absent(
@@ -206,20 +210,23 @@ def matched_admission(facts: Facts) -> Table | Absent:
         rows.append(("Matched-count episode source",))
         rows += [arm_row(facts, f"successes matched, draw {index}", arm) for index, arm in enumerate(draws) if arm]
         rows.append(arm_row(facts, "repairs (default)", facts.default))
-    if ungated or verified:
-        rows.append(("Self-vote verification",))
-        rows += [
-            arm_row(facts, f"self-vote, {name}", arm)
-            for name, arm in (("ungated", ungated), ("verified", verified))
-            if arm
-        ]
+    for proposer, unchecked, checked in gates:
+        if unchecked:
+            rows.append((f"{proposer.capitalize()} verification",))
+            rows.append(arm_row(facts, f"{proposer}, ungated", unchecked))
+            rows += [arm_row(facts, f"{proposer}, verified", checked)] if checked else []
     if noisy:
         rows.append(("Synthetic verification noise",))
         rows += [arm_row(facts, arm.name, arm) for arm in noisy]
-    audited = [card.right for seed in facts.seeds for card in facts.bank(ungated, seed).values()] if ungated else []
-    note = (
-        f"The audited ungated bank is {percent(100 * sum(audited) / len(audited))}% right ({len(audited)} cards)."
-        if audited
+    note = " ".join(_audited(facts, arm) for arm in ungated)
+    return Table(key="matched-admission", title=title, columns=arm_columns(facts), rows=tuple(rows), note=note)
+
+
+def _audited(facts: Facts, arm: Arm) -> str:
+    """How much of a bank that nobody checked is right after all."""
+    right = [card.right for seed in facts.seeds for card in facts.bank(arm, seed).values()]
+    return (
+        f"The bank of {arm.name} is {percent(100 * sum(right) / len(right))}% right ({len(right)} cards)."
+        if right
         else ""
     )
-    return Table(key="matched-admission", title=title, columns=arm_columns(facts), rows=tuple(rows), note=note)
