@@ -120,7 +120,8 @@ def test_repair_of_held_out_questions_starts_from_the_floor_and_only_adds(ledger
     assert all(row.rounds == 0 for row in repair if row.first_right)
     repaired = [row for row in repair if not row.first_right]
     assert all(1 <= row.rounds <= 3 for row in repaired)
-    assert all(1 + 2 * row.rounds <= row.calls <= 1 + 3 * row.rounds for row in repaired)
+    # One call for the first attempt, one in T3's first round unless the query gave it nothing to look at, then two.
+    assert all(2 * row.rounds <= row.calls <= 1 + 2 * row.rounds for row in repaired)
 
 
 def test_permuting_keeps_which_cards_are_shown_and_their_scores(ledger: Ledger) -> None:
