@@ -1,0 +1,55 @@
+"""The default study, replayed from the shipped recording: what `make study` shows a newcomer."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlcrystal.config import read_study
+from sqlcrystal.study.opening import Finished, run_study
+from sqlcrystal.study.report.write import write_report
+
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return run_study(read_study(STUDIES / "quarry.toml", ["mode=replay"]), tmp_path_factory.mktemp("quarry"))
+
+
+@pytest.fixture(scope="module")
+def summary(finished: Finished) -> dict[str, Any]:
+    started = time.monotonic()
+    write_report(finished.folder)
+    assert time.monotonic() - started < 120
+    document: dict[str, Any] = json.loads((finished.folder / "summary.json").read_text(encoding="utf-8"))
+    return document
+
+
+def test_the_replay_asks_no_model_and_measures_every_setting(finished: Finished, summary: dict[str, Any]) -> None:
+    assert finished.sent == 0
+    headline = ("p0", "pm", "pk", "lift_pp", "lift_ci_pp", "cr", "cr_ci", "replay", "retention", "rerun_floor")
+    assert {key: summary[key] for key in headline if summary[key] is None} == {}
+    assert (summary["n_databases"], summary["seeds"]) == (10, [42, 7, 13])
+
+
+def test_the_four_confirmatory_contrasts_are_there(summary: dict[str, Any]) -> None:
+    confirmed = {(one["a"], one["b"]) for one in summary["contrasts"] if one["status"] == "confirmatory"}
+    assert confirmed == {
+        ("none", "W0"),
+        ("ungated", "W0"),
+        ("k=1", "k=10"),
+        ("none", "permuted"),
+        ("permuted", "W0"),
+    }
+
+
+def test_repair_adds_at_least_five_points(summary: dict[str, Any]) -> None:
+    assert summary["pk"] - summary["p0"] >= 5
+
+
+def test_every_figure_is_drawn(finished: Finished, summary: dict[str, Any]) -> None:
+    page = (finished.folder / "report" / "index.html").read_text(encoding="utf-8")
+    assert page.count("<figure") >= 3
