@@ -33,7 +33,7 @@ def suspects(sql: str | None, schema: str, dialect: str) -> Suspects:
     probes = [
         exp.select(exp.to_identifier(column.name)).distinct().from_(exp.to_identifier(owner)).sql(grammar(dialect))
         for column in _leant_on(query)
-        if (owner := _owner(column, tables, layout) or _elsewhere(column, layout))
+        if (owner := _owner(column, tables, layout) or next(iter(_homes(column, layout)), None))
     ]
     misplaced = [
         f"{column.name} is a column of {', '.join(_homes(column, layout))}, not of {table}."
@@ -77,10 +77,6 @@ def _owner(column: exp.Column, tables: dict[str, str], layout: Layout) -> str | 
     """The table of the query that has the column, if any does."""
     named = [tables.get(column.table.lower(), "")] if column.table else tables.values()
     return next((table for table in named if column.name.lower() in layout.get(table, ())), None)
-
-
-def _elsewhere(column: exp.Column, layout: Layout) -> str | None:
-    return next(iter(_homes(column, layout)), None)
 
 
 def _homes(column: exp.Column, layout: Layout) -> list[str]:
