@@ -1,8 +1,8 @@
 """Measures scoring against an evaluator built as BIRD's official one, and against bare SQLite; fails on a missed bar.
 
 Every figure is the median of rounds in which the contestants take turns, so that a busy machine slows all of them, and
-the process raises its own priority where it may. The guard's memory and, where gold is to be cold, the gold cache are
-emptied before each measurement. Verdicts must be identical. Without the real Spider data beside the checkout, a
+the process raises its own priority where it may. The guard's memory, the statements' keys and, where gold is to be
+cold, the gold cache are emptied before each measurement. Verdicts must be identical. Without the real Spider data beside the checkout, a
 synthetic benchmark of the same size is made.
 """
 
@@ -26,10 +26,11 @@ from sqlcrystal.benchmarks.evaluate import score_predictions
 from sqlcrystal.benchmarks.predictions import read_predictions
 from sqlcrystal.databases import guard
 from sqlcrystal.scoring.cache import GoldCache
+from sqlcrystal.scoring.tokens import sqlite_key
 from sqlcrystal.types import Question
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
-ROUNDS, ROUNDS_OF_TEN = 7, 3
+ROUNDS, ROUNDS_OF_TEN = 9, 3
 TIMEOUT = 30.0
 
 Files = dict[str, list[str]]
@@ -92,6 +93,7 @@ def bare(benchmark: Benchmark, files: Files) -> None:
 def ours(benchmark: Benchmark, files: Files, cache_folder: Path) -> list[list[int]]:
     """What `sqlcrystal score` does, guard and cache included, with nothing remembered in the process."""
     guard._checked.cache_clear()
+    sqlite_key.cache_clear()
     cache = GoldCache(cache_folder)
     results = score_predictions(benchmark, files, rule="bird", timeout=TIMEOUT, cache=cache)
     cache.close()

@@ -17,7 +17,8 @@ from sqlcrystal.databases import sqlite as sqlite_adapter
 from sqlcrystal.errors import DataError, InfrastructureError
 from sqlcrystal.scoring import Kind
 from sqlcrystal.scoring.cache import GoldCache
-from sqlcrystal.scoring.judge import Databases, Pair, judge
+from sqlcrystal.scoring.chunks import Pair
+from sqlcrystal.scoring.judge import Databases, judge
 from sqlcrystal.scoring.workers import run_chunks
 from sqlcrystal.types import Execution, Rows
 

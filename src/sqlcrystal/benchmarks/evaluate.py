@@ -8,7 +8,8 @@ from msgspec import Struct
 from sqlcrystal.benchmarks.cases import Benchmark, Case
 from sqlcrystal.errors import DataError
 from sqlcrystal.scoring.cache import GoldCache
-from sqlcrystal.scoring.judge import MAX_ROWS, TIMEOUT, OnProgress, Pair, judge
+from sqlcrystal.scoring.chunks import Pair
+from sqlcrystal.scoring.judge import MAX_ROWS, TIMEOUT, OnProgress, judge
 from sqlcrystal.scoring.preparation import prepare_gold, prepare_prediction
 from sqlcrystal.scoring.report import Report, Scored, report_of
 from sqlcrystal.scoring.verdicts import DEFAULT_RULE, Verdict, rule_named

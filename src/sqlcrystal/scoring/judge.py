@@ -2,46 +2,25 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from sqlcrystal.databases import open_database
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.protocols import Database
 from sqlcrystal.scoring.cache import GoldCache
-from sqlcrystal.scoring.tokens import sqlite_key
+from sqlcrystal.scoring.chunks import Chunk, Pair, chunks_of, keying, sqlite_file
 from sqlcrystal.scoring.verdicts import Verdict, compare, rule_named
 from sqlcrystal.scoring.workers import run_chunks
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
 TIMEOUT = 30.0
 MAX_ROWS = 1_000_000
-_CHUNK = 16
 _BROKEN_FILE = re.compile("malformed|not a database")
 
 
-class Pair(NamedTuple):
-    """A prediction to judge against gold, both as the rule executes them."""
-
-    database: str
-    gold: str
-    predicted: str
-
-
-class _Task(NamedTuple):
-    """A pair with its place and, for each side, a key that equal statements share."""
-
-    place: int
-    pair: Pair
-    gold_key: str
-    predicted_key: str
-
-
 OnProgress: TypeAlias = Callable[[int, int], None]
-_Statement: TypeAlias = tuple[str, str]
-_Chunk: TypeAlias = tuple[str, list["_Task"]]
 _Result: TypeAlias = list[tuple[int, Verdict]]
 
 
@@ -58,8 +37,9 @@ def judge(
 ) -> list[Verdict]:
     """One verdict per pair, in order; `cache` keeps gold results for the next run."""
     rule_named(rule)
-    tasks = _tasks(pairs, locations)
-    chunks = _chunks(tasks.values())
+    jobs = jobs or available_cores()
+    places = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
+    chunks = chunks_of(places, locations, jobs)
     check_files({database: locations[database] for database, _ in chunks})
     digests = _digests(chunks, locations, cache)
     verdicts: dict[int, Verdict] = {}
@@ -67,22 +47,22 @@ def judge(
     def collect(result: _Result) -> None:
         verdicts.update(result)
         if on_progress:
-            on_progress(len(verdicts), len(tasks))
+            on_progress(len(verdicts), len(places))
 
     def start() -> None:
         if on_progress:
-            on_progress(0, len(tasks))
+            on_progress(0, len(places))
 
     @contextmanager
-    def open_worker() -> Iterator[Callable[[_Chunk], _Result]]:
+    def open_worker() -> Iterator[Callable[[Chunk], _Result]]:
         judge_ = _Judge(locations, digests, cache, rule=rule, timeout=timeout, max_rows=max_rows)
         try:
             yield judge_
         finally:
             judge_.close()
 
-    run_chunks(open_worker, chunks, jobs=jobs or available_cores(), on_start=start, on_result=collect)
-    return [verdicts[tasks[pair].place] for pair in pairs]
+    run_chunks(open_worker, chunks, jobs=jobs, on_start=start, on_result=collect)
+    return [verdicts[places[pair]] for pair in pairs]
 
 
 def available_cores() -> int:
@@ -104,14 +84,6 @@ def check_files(locations: Mapping[str, str]) -> None:
         if start != b"SQLite format 3\0":
             what = "is empty" if not start else "is not a SQLite database"
             raise DataError(f"database {database}: {path} {what}")
-
-
-def sqlite_file(location: str) -> Path | None:
-    """The SQLite file behind a location, if it is one."""
-    scheme, separator, rest = location.partition("://")
-    if not separator:
-        return Path(location)
-    return Path(rest.removeprefix("/").partition("?")[0]) if scheme.partition("+")[0] == "sqlite" else None
 
 
 class Databases:
@@ -153,6 +125,7 @@ class _Judge:
         timeout: float,
         max_rows: int,
     ) -> None:
+        self._locations = locations
         self._databases = Databases(locations)
         self._digests = digests
         self._cache = cache
@@ -160,15 +133,17 @@ class _Judge:
         self._timeout = timeout
         self._max_rows = max_rows
 
-    def __call__(self, chunk: _Chunk) -> _Result:
+    def __call__(self, chunk: Chunk) -> _Result:
         """Judge a chunk; it holds every pair that shares any SQL with it, so nothing runs twice."""
         database, tasks = chunk
+        key_of = keying(self._locations[database])
+        keyed = [(place, pair, key_of(pair.gold), key_of(pair.predicted)) for place, pair in tasks]
         done: dict[str, Execution] = {}
-        for task in tasks:
-            if task.gold_key not in done:
-                done[task.gold_key] = self._execute_gold(database, task.pair.gold, task.gold_key)
+        for _, pair, gold_key, _ in keyed:
+            if gold_key not in done:
+                done[gold_key] = self._execute_gold(database, pair.gold, gold_key)
         verdicts = []
-        for place, pair, gold_key, predicted_key in tasks:
+        for place, pair, gold_key, predicted_key in keyed:
             if predicted_key not in done:
                 done[predicted_key] = self._execute(database, pair.predicted)
             verdicts.append((place, compare(done[gold_key], done[predicted_key], self._rule, gold_sql=pair.gold)))
@@ -196,54 +171,9 @@ class _Judge:
         self._databases.close()
 
 
-def _digests(chunks: Sequence[_Chunk], locations: Mapping[str, str], cache: GoldCache | None) -> dict[str, str]:
+def _digests(chunks: Sequence[Chunk], locations: Mapping[str, str], cache: GoldCache | None) -> dict[str, str]:
     """The content digest of every database that is a SQLite file."""
     if cache is None:
         return {}
     files = {database: sqlite_file(locations[database]) for database, _ in chunks}
     return {database: cache.digest_of(path) for database, path in files.items() if path is not None}
-
-
-def _tasks(pairs: Sequence[Pair], locations: Mapping[str, str]) -> dict[Pair, _Task]:
-    """Every pair once, with the keys of its statements."""
-    files = {database for database, location in locations.items() if sqlite_file(location)}
-    keys: dict[str, str] = {}
-
-    def key(database: str, sql: str) -> str:
-        if database not in files:
-            return sql
-        if sql not in keys:
-            keys[sql] = sqlite_key(sql)
-        return keys[sql]
-
-    return {
-        pair: _Task(place, pair, key(pair.database, pair.gold), key(pair.database, pair.predicted))
-        for place, pair in enumerate(dict.fromkeys(pairs))
-    }
-
-
-def _chunks(tasks: Iterable[_Task]) -> list[_Chunk]:
-    """Tasks in chunks of one database, such that no statement is in two chunks; the largest chunks come first."""
-    tasks = list(tasks)
-    leader: dict[_Statement, _Statement] = {}
-
-    def find(node: _Statement) -> _Statement:
-        while (above := leader.setdefault(node, node)) != node:
-            leader[node] = leader[above]
-            node = leader[node]
-        return node
-
-    for task in tasks:
-        leader[find((task.pair.database, task.predicted_key))] = find((task.pair.database, task.gold_key))
-    components: dict[_Statement, list[_Task]] = {}
-    for task in tasks:
-        components.setdefault(find((task.pair.database, task.gold_key)), []).append(task)
-    chunks: list[_Chunk] = []
-    open_chunk: dict[str, list[_Task]] = {}
-    for (database, _), members in components.items():
-        current = open_chunk.get(database)
-        if current is None or len(current) + len(members) > _CHUNK:
-            current = open_chunk[database] = []
-            chunks.append((database, current))
-        current += members
-    return sorted(chunks, key=lambda chunk: -len(chunk[1]))

@@ -4,11 +4,13 @@ Not a parser: the rules that need it mirror evaluators which look at tokens only
 """
 
 import re
+from functools import lru_cache
 
 _SKIPPED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)"""
 _QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\])""")
-_HAS_QUOTE = re.compile(r"""['"`\[]""")
-_UNUSUAL = re.compile(r"""[xX]['"]|[\x00-\x08\x0b\x0e-\x1f\x7f]""")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_QUOTES = ("'", '"', "`", "[")
+_UNUSUAL = ("--", "/*", "x'", 'x"')
 _DISTINCT = re.compile(rf"({_SKIPPED})|\bdistinct\b", re.IGNORECASE | re.DOTALL)
 _ORDER_OR_PARENTHESIS = re.compile(rf"(?:{_SKIPPED})|(\()|(\))|(\border\s+by\b)", re.IGNORECASE | re.DOTALL)
 _VOLATILE = re.compile(
@@ -18,22 +20,31 @@ _VOLATILE = re.compile(
 )
 
 
+@lru_cache(maxsize=65_536)
 def sqlite_key(sql: str) -> str:
     """A text that two statements share only if SQLite reads the same tokens in both: case and layout are folded.
 
     Only for SQLite, where neither can change a row of the result. Text that is not plain (comments, BLOB literals,
     control or non-ASCII characters) is left as it is.
     """
-    if not sql.isascii() or "--" in sql or "/*" in sql or _UNUSUAL.search(sql):
+    lowered = sql.lower()
+    if not sql.isascii() or any(mark in lowered for mark in _UNUSUAL) or _has_control_character(sql):
         return sql
-    parts = _QUOTED.split(sql) if _HAS_QUOTE.search(sql) else [sql]
-    parts[::2] = [_fold(part) for part in parts[::2]]
+    if not any(mark in sql for mark in _QUOTES):
+        return _fold(lowered).rstrip(" ;")
+    parts = _QUOTED.split(sql)
+    parts[::2] = [_fold(part.lower()) for part in parts[::2]]
     return " ".join(parts).rstrip(" ;")
 
 
+def _has_control_character(sql: str) -> bool:
+    """Whether there is one that is not layout; that a text is printable is known much faster."""
+    return not sql.isprintable() and _CONTROL.search(sql) is not None
+
+
 def _fold(part: str) -> str:
-    """Lower case, single blanks, and none beside a comma or parenthesis, which end a token by themselves."""
-    text = " ".join(part.lower().split())
+    """Single blanks, and none beside a comma or parenthesis, which end a token by themselves."""
+    text = " ".join(part.split())
     for mark in ",()":
         text = text.replace(f" {mark}", mark).replace(f"{mark} ", mark)
     return text

@@ -6,10 +6,10 @@ and everything else follows from it.
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event, Lock
-from typing import Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -19,42 +19,15 @@ from sqlcrystal.study.design import MATCHED, PlannedArm
 from sqlcrystal.study.ledger import BankedCard, Outcome
 from sqlcrystal.study.log import Logs, line_of
 from sqlcrystal.study.order import Phase, phases
+from sqlcrystal.study.reporter import Reporter, Silent
 from sqlcrystal.study.rows import banked_cards, outcome
 from sqlcrystal.study.work import Answered, Asked, Collected, Trajectory, Workshop, after_passes
 from sqlcrystal.types import Question
 
+Asking = TypeVar("Asking")
 Result = TypeVar("Result")
 PATIENCE = 8
 """So many failed calls in a row end the run: the model is away."""
-
-
-class Reporter(Protocol):
-    """Who is told how far a run is."""
-
-    def start(self, label: str, total: int) -> None:
-        """A stretch of work begins."""
-        ...
-
-    def step(self) -> None:
-        """One question is done."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Something worth a line."""
-        ...
-
-
-class Silent:
-    """A reporter that tells nobody."""
-
-    def start(self, label: str, total: int) -> None:
-        """Say nothing."""
-
-    def step(self) -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
 
 
 class Incomplete(Exception):
@@ -72,6 +45,14 @@ class Facts(Struct, kw_only=True):
     cards: list[BankedCard]
     left_out: dict[str, str]
     first_error: SqlcrystalError | None = None
+
+
+class Ask(NamedTuple):
+    """A question in one seed and repetition."""
+
+    question: Question
+    seed: int
+    run: int
 
 
 class Runner:
@@ -134,33 +115,37 @@ class Runner:
         self._each("first attempts", _questions(cases), self.workshop.attempt)
 
     def _phase(self, phase: Phase) -> list[Outcome]:
-        rows: list[Outcome] = []
-        for seed in self.workshop.study.seeds:
-            if phase.planned.remembers:
+        seeds = self.workshop.study.seeds
+        if phase.planned.remembers:
+            for seed in seeds:
                 self._collect(phase.planned, seed)
-            if phase.setting == "collection":
-                rows += [self._row(phase, seed, one) for one in self.workshop.collection(phase.planned, seed)]
-                continue
-            runs = range(1, self.workshop.study.reruns + 1) if phase.setting in ("rerun", "again") else range(1)
-            for run in runs:
-                rows += self._settle(phase, seed, run)
-        return rows
+        if phase.setting == "collection":
+            return [
+                self._row(phase, seed, one) for seed in seeds for one in self.workshop.collection(phase.planned, seed)
+            ]
+        runs = range(1, self.workshop.study.reruns + 1) if phase.setting in ("rerun", "again") else range(1)
+        asks = [Ask(question, seed, run) for seed in seeds for run in runs for question in self._asked(phase, seed)]
+        return self._each(phase.label, asks, partial(self._settle, phase), beside=partial(self._prefix, phase))
 
-    def _settle(self, phase: Phase, seed: int, run: int) -> list[Outcome]:
-        """One arm, setting, seed and repetition."""
+    def _settle(self, phase: Phase, ask: Ask) -> Outcome:
+        """One question of one arm, setting, seed and repetition."""
         planned, setting, workshop = phase.planned, phase.setting, self.workshop
+        trajectory = None
+        if setting == "rerun":
+            answered = workshop.attempt(ask.question, solver=planned.arm.solver, run=ask.run)
+        else:
+            answered = workshop.answer(planned, ask.question, ask.seed, own=setting == "replay", run=ask.run)
+        if setting == "repair":
+            trajectory = workshop.repair(planned.arm.source, answered)
+        return self._outcome(phase, ask.seed, answered, trajectory=trajectory, run=ask.run)
 
-        def work(question: Question) -> Outcome:
-            trajectory = None
-            if setting == "rerun":
-                answered = workshop.attempt(question, solver=planned.arm.solver, run=run)
-            else:
-                answered = workshop.answer(planned, question, seed, own=setting == "replay", run=run)
-            if setting == "repair":
-                trajectory = workshop.repair(planned.arm.source, answered)
-            return self._outcome(phase, seed, answered, trajectory=trajectory, run=run)
-
-        return self._each(f"{phase.label} {seed}", self._asked(phase, seed), work)
+    def _prefix(self, phase: Phase, ask: Ask) -> tuple[str, ...]:
+        """What the prompt starts with: the database and the cards in their order."""
+        if phase.setting == "rerun":
+            return (ask.question.database,)
+        own = phase.setting == "replay"
+        found = self.workshop.retrieved(phase.planned, ask.question, ask.seed, own=own)
+        return (ask.question.database, *(card.text for card in self.workshop.shown(found)))
 
     def _asked(self, phase: Phase, seed: int) -> list[Question]:
         """Held-out questions, or for replay and its kin the questions whose cards are in the bank."""
@@ -235,15 +220,31 @@ class Runner:
 
     # ── threads ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _each(self, label: str, questions: Sequence[Question], work: Callable[[Question], Result]) -> list[Result]:
-        """The work on every question, in order; an error of one does not keep the others from being asked."""
-        self.reporter.start(label, len(questions))
-        futures: list[Future[Result]] = [self._pool.submit(self._guarded, work, question) for question in questions]
+    def _each(
+        self,
+        label: str,
+        asks: Sequence[Asking],
+        work: Callable[[Asking], Result],
+        *,
+        beside: Callable[[Asking], tuple[str, ...]] | None = None,
+    ) -> list[Result]:
+        """The work on every ask, results in order; an error of one does not keep the others from being asked.
+
+        Asks whose prompts start alike go to the model one after the other, which then reads their start once.
+        """
+        self.reporter.start(label, len(asks))
+        places = list(range(len(asks)))
+        if beside is not None:
+            try:
+                places.sort(key=[beside(ask) for ask in asks].__getitem__)
+            except InfrastructureError as error:  # the embedder is away
+                raise Incomplete(error) from error
+        futures = {place: self._pool.submit(self._guarded, work, asks[place]) for place in places}
         results: list[Result] = []
         trouble: Incomplete | None = None
-        for future in futures:
+        for place in range(len(asks)):
             try:
-                results.append(future.result())
+                results.append(futures[place].result())
             except Incomplete as error:
                 trouble = trouble if trouble and trouble.cause else error
         if trouble is not None:
@@ -252,11 +253,11 @@ class Runner:
             raise trouble
         return results
 
-    def _guarded(self, work: Callable[[Question], Result], question: Question) -> Result:
+    def _guarded(self, work: Callable[[Asking], Result], ask: Asking) -> Result:
         if self.stop.is_set() or (self.until is not None and time.monotonic() > self.until):
             raise Incomplete(None)
         try:
-            result = work(question)
+            result = work(ask)
         except (InfrastructureError, RecordingMiss) as error:
             with self._lock:
                 self._failures += isinstance(error, InfrastructureError)

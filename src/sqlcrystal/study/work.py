@@ -106,19 +106,30 @@ class Workshop:
 
     def answer(self, planned: PlannedArm, question: Question, seed: int, *, own: bool, run: int = 0) -> Answered:
         """The answer with the arm's memory; `own` lets the question see cards that came from itself."""
-        if not planned.remembers:
-            return self.attempt(question, solver=planned.arm.solver, run=run)
-        served = self.served(planned, seed)
-        exclude = None if own else own_cards(question, served.bank)
-        found = tuple(served.retriever.retrieve(question, served.bank, k=planned.arm.k, exclude=exclude))
+        found = self.retrieved(planned, question, seed, own=own)
         if not found:
             return self.attempt(question, solver=planned.arm.solver, run=run)
-        cards = [one.card for one in found]
-        if self.study.card_order == "stable":
-            cards.sort(key=lambda card: key_of(card.question))
+        cards = self.shown(found)
         key = ("answer", planned.arm.solver, run, *key_of(question), tuple(card.text for card in cards))
         answered = self._once(key, lambda: self._solve(question, planned.arm.solver, run, cards))
         return Answered(question=question, attempt=answered.attempt, retrieved=found, calls=answered.calls)
+
+    def retrieved(self, planned: PlannedArm, question: Question, seed: int, *, own: bool) -> tuple[Retrieved, ...]:
+        """What the arm's memory holds for a question, best first; nothing for an arm without memory."""
+        if not planned.remembers:
+            return ()
+
+        def retrieve() -> tuple[Retrieved, ...]:
+            served = self.served(planned, seed)
+            exclude = None if own else own_cards(question, served.bank)
+            return tuple(served.retriever.retrieve(question, served.bank, k=planned.arm.k, exclude=exclude))
+
+        return self._once(("retrieved", planned.arm, seed, own, *key_of(question)), retrieve)
+
+    def shown(self, found: Sequence[Retrieved]) -> list[Card]:
+        """The cards in the order in which they stand in the prompt."""
+        cards = [one.card for one in found]
+        return sorted(cards, key=lambda card: key_of(card.question)) if self.study.card_order == "stable" else cards
 
     def _solve(self, question: Question, solver: str, run: int, cards: Sequence[Card] = ()) -> Answered:
         model = Metered(self.model)
