@@ -1,9 +1,9 @@
 """Measures scoring against an evaluator built as BIRD's official one, and against bare SQLite; fails on a missed bar.
 
-Every figure is the median of rounds in which the contestants take turns, so that a busy machine slows all of them, and
-the process raises its own priority where it may. The guard's memory, the statements' keys and, where gold is to be
-cold, the gold cache are emptied before each measurement. Verdicts must be identical. Without the real Spider data beside the checkout, a
-synthetic benchmark of the same size is made.
+Every figure is the median of rounds in which the contestants take turns, so that a busy machine slows all of them,
+and the process raises its own priority where it may. The guard's memory, the statements' keys and, where gold is to
+be cold, the gold cache are emptied before each measurement. Verdicts must be identical. Without the real Spider data
+beside the checkout, a synthetic benchmark of the same size is made.
 """
 
 import contextlib

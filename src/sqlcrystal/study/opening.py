@@ -23,8 +23,8 @@ from sqlcrystal.protocols import Embedder, LanguageModel
 from sqlcrystal.study.design import Design, design
 from sqlcrystal.study.ledger import Ledger, Manifest, write_ledger
 from sqlcrystal.study.log import Logs
-from sqlcrystal.study.results import write_results
 from sqlcrystal.study.reporter import Reporter
+from sqlcrystal.study.results import write_results
 from sqlcrystal.study.run import Facts, Runner
 from sqlcrystal.study.work import Workshop
 from sqlcrystal.study.world import World
