@@ -5,7 +5,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ ARMS = [
     {"name": "T4", "source": "T4"},
     {"name": "T4 ungated", "base": "T4", "admission": "ungated"},
 ]
+CARDS = "Similar solved"
 CONTRASTS = [{"a": "none", "b": "W0", "confirmatory": True}, {"a": "k=1", "b": "W0"}]
 
 
@@ -80,6 +81,15 @@ def test_every_arm_is_complete_and_measured_in_its_settings(ledger: Ledger) -> N
 def test_no_prompt_is_sent_twice(finished: Finished, player: Player) -> None:
     keys = [request_key(player.digest, *asked) for asked in zip(player.prompts, player.samplings, strict=True)]
     assert len(keys) == len(set(keys)) == finished.sent
+
+
+def test_prompts_that_start_alike_are_asked_one_after_the_other_over_all_seeds(tmp_path: Path) -> None:
+    player = Player()
+    run_study(
+        small(arms=(), contrast=[], default={"name": "W0", "settings": ["transfer"]}), tmp_path, model=player, jobs=1
+    )
+    starts = [prompt[1].content.partition("[Question]")[0] for prompt in player.prompts if CARDS in prompt[1].content]
+    assert len([start for start, _ in groupby(starts)]) == len(set(starts)) < len(starts)
 
 
 def test_held_out_questions_are_never_banked(ledger: Ledger) -> None:

@@ -29,6 +29,11 @@ def phases(design: Design) -> list[Phase]:
     return [entry[3] for entry in sorted(found, key=lambda entry: entry[:3])]
 
 
+def runs(setting: str, reruns: int) -> range:
+    """The numbers of the repetitions a setting is measured in; 0 is the answer that all settings share."""
+    return range(1, reruns + 1) if setting in ("rerun", "again") else range(1)
+
+
 def collects(planned: PlannedArm, default: PlannedArm) -> bool:
     """Whether the arm's factor asks the model for a collection of its own; other arms share that of their base."""
     if planned.name == default.name:

@@ -18,7 +18,7 @@ from sqlcrystal.models.recording import Recording, request_key
 from sqlcrystal.protocols import Embedder, LanguageModel
 from sqlcrystal.study.design import PlannedArm, gate_of
 from sqlcrystal.study.opening import Opened, default_jobs, open_study
-from sqlcrystal.study.order import Phase, phases
+from sqlcrystal.study.order import Phase, phases, runs
 from sqlcrystal.study.work import Workshop
 from sqlcrystal.study.world import key_of
 from sqlcrystal.types import Completion, Message, Question, Sampling
@@ -208,16 +208,16 @@ class Planner:
     def _setting(self, phase: Phase, seed: int, *, complete: bool) -> float:
         planned, setting, workshop = phase.planned, phase.setting, self.workshop
         held_out = [case.question for case in workshop.splits[seed].held_out]
-        repeats = self.study.reruns if setting in ("rerun", "again") else 1
+        repetitions = runs(setting, self.study.reruns)
         if not complete:
             banked = len(workshop.splits[seed].learn) * WRONG_SHARE * YIELD
             repair = sum(self._guess(planned, one, WRONG_SHARE) for one in held_out) if setting == "repair" else 0.0
-            return repeats * (len(held_out) if setting in ("transfer", "repair", "again") else banked) + repair
+            return len(repetitions) * (len(held_out) if setting in ("transfer", "repair", "again") else banked) + repair
         questions = held_out
         if setting in ("replay", "retention", "rerun"):
             bank = workshop.served(planned, seed).bank
             questions = [card.question for name in bank.databases() for card in bank.cards(name)]
-        return sum(self._walk(phase, one, seed, run) for one in questions for run in _runs(setting, repeats))
+        return sum(self._walk(phase, one, seed, run) for one in questions for run in repetitions)
 
     def _walk(self, phase: Phase, question: Question, seed: int, run: int) -> float:
         planned, before = phase.planned, len(self.peek.missing)
@@ -279,7 +279,3 @@ class Planner:
             },
             measured=measured,
         )
-
-
-def _runs(setting: str, repeats: int) -> range:
-    return range(1, repeats + 1) if setting in ("rerun", "again") else range(1)

@@ -18,7 +18,7 @@ from sqlcrystal.errors import InfrastructureError, RecordingMiss, SqlcrystalErro
 from sqlcrystal.study.design import MATCHED, PlannedArm
 from sqlcrystal.study.ledger import BankedCard, Outcome
 from sqlcrystal.study.log import Logs, line_of
-from sqlcrystal.study.order import Phase, phases
+from sqlcrystal.study.order import Phase, phases, runs
 from sqlcrystal.study.reporter import Reporter, Silent
 from sqlcrystal.study.rows import banked_cards, outcome
 from sqlcrystal.study.work import Answered, Asked, Collected, Trajectory, Workshop, after_passes
@@ -123,8 +123,10 @@ class Runner:
             return [
                 self._row(phase, seed, one) for seed in seeds for one in self.workshop.collection(phase.planned, seed)
             ]
-        runs = range(1, self.workshop.study.reruns + 1) if phase.setting in ("rerun", "again") else range(1)
-        asks = [Ask(question, seed, run) for seed in seeds for run in runs for question in self._asked(phase, seed)]
+        repetitions = runs(phase.setting, self.workshop.study.reruns)
+        asks = [
+            Ask(question, seed, run) for seed in seeds for run in repetitions for question in self._asked(phase, seed)
+        ]
         return self._each(phase.label, asks, partial(self._settle, phase), beside=partial(self._prefix, phase))
 
     def _settle(self, phase: Phase, ask: Ask) -> Outcome:
