@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from sqlcrystal.measurement.adoption import elements, trace, trace_depth
+from sqlcrystal.measurement.adoption import elements, stands_in, trace, trace_depth
 from sqlcrystal.measurement.card_use import card_use, gini
 from sqlcrystal.measurement.drift import drift, rerun
 from sqlcrystal.measurement.flips import breaks, fixes, pair_up, stability, to_outcomes
@@ -124,6 +124,22 @@ def test_the_audit_finds_twins_and_gives_the_lift_without_them() -> None:
 def test_elements_are_literals_limits_and_names_but_not_functions_or_aliases() -> None:
     found = elements("SELECT COUNT(t.day) FROM trips AS t WHERE t.state = '2019-09-09' LIMIT 3")
     assert found == {"day", "trips", "state", "2019-09-09", "limit 3"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "text", "stands"),
+    [
+        ("SELECT a FROM b WHERE c = -1", "WHERE limit_hours != -1", True),
+        ("SELECT a FROM b WHERE c = -1", "ORDER BY c LIMIT 1", False),
+        ("SELECT a FROM b WHERE c = 1", "WHERE limit_hours != -1", False),
+        ("SELECT a FROM b WHERE c = 1", "ORDER BY c\nLIMIT 1", False),
+        ("SELECT a FROM b WHERE c = d - 1", "WHERE c < 1.5", False),
+        ("SELECT a FROM b WHERE c = d - 1", "WHERE e IN (1, 2)", True),
+    ],
+)
+def test_a_number_is_traced_as_a_value_with_its_sign(sql: str, text: str, stands: bool) -> None:
+    number = next(element for element in elements(sql) if "1" in element)
+    assert stands_in(number, text) is stands
 
 
 def test_a_new_literal_is_traced_to_the_card_that_has_it() -> None:

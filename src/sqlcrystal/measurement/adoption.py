@@ -18,6 +18,8 @@ Window = Callable[[Pair], Sequence[str]]
 """The texts of the cards a pair's second answer was shown, best first."""
 
 NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+OPERANDS = (*NAMES, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN)
+NUMBER = re.compile(r"-?[\d.]+")
 
 
 class Traced(Struct, frozen=True, kw_only=True):
@@ -65,11 +67,17 @@ def elements(sql: str | None, dialect: str = "sqlite") -> frozenset[str]:
         elif token.token_type is TokenType.STRING:
             found.add(token.text)
         elif token.token_type is TokenType.NUMBER:
-            if index == 0 or tokens[index - 1].token_type is not TokenType.LIMIT:
-                found.add(token.text)
+            before = [one.token_type for one in tokens[max(0, index - 2) : index]]
+            if before[-1:] != [TokenType.LIMIT]:
+                found.add(f"-{token.text}" if _is_sign(before) else token.text)
         elif token.token_type in NAMES and len(token.text) >= 3 and not _opens(after):
             found.add(token.text.lower())
     return frozenset(found)
+
+
+def _is_sign(before: Sequence[TokenType]) -> bool:
+    """Whether a dash before a number is its sign, which it is unless something stands there to subtract from."""
+    return before[-1:] == [TokenType.DASH] and before[0] not in OPERANDS
 
 
 def _opens(token: Token | None) -> bool:
@@ -83,8 +91,9 @@ def new_elements(pair: Pair, dialect: str = "sqlite") -> frozenset[str]:
 
 
 def stands_in(element: str, text: str) -> bool:
-    """Whether an element stands in a text as a whole word."""
-    return re.search(rf"(?<!\w){re.escape(element)}(?!\w)", " ".join(text.split()), re.IGNORECASE) is not None
+    """Whether an element stands in a text as a whole word, or a number as a whole value."""
+    start, end = (r"(?<![\w.-])(?<!limit )", r"(?![\w]|\.\d)") if NUMBER.fullmatch(element) else (r"(?<!\w)", r"(?!\w)")
+    return re.search(f"{start}{re.escape(element)}{end}", " ".join(text.split()), re.IGNORECASE) is not None
 
 
 def trace(pairs: Iterable[Pair], window: Window, dialect: str = "sqlite") -> Traced:

@@ -53,10 +53,14 @@ def contrast_table(facts: Facts) -> Table | Absent:
     title, made = "The study's contrasts", contrasts(facts)
     if not made:
         return Absent(key="contrasts", title=title, needs="contrasts in the study file whose arms were run")
-    rows = tuple((found.name, f"{found.b} − {found.a}", *evidence(found)) for found in made)
-    return Table(
-        key="contrasts", title=title, columns=("Contrast", "Arms", *EVIDENCE), rows=rows, note=f"{MULTIPLICITY}."
-    )
+    rows = tuple((_contrast(found), *evidence(found)) for found in made)
+    return Table(key="contrasts", title=title, columns=("Contrast", *EVIDENCE), rows=rows, note=f"{MULTIPLICITY}.")
+
+
+def _contrast(found: Finding) -> str:
+    """The two arms, after the contrast's name if the study gave it one."""
+    arms = f"{found.b} − {found.a}"
+    return arms if found.name == f"{found.b} vs {found.a}" else f"{found.name}: {arms}"
 
 
 def claims(facts: Facts) -> Table | Absent:

@@ -64,8 +64,10 @@ def to_html(table: Table) -> str:
 
 
 def _wrap(cell: str) -> str:
-    """Long text may break over lines; figures and names may not."""
-    return ' class="wide"' if len(cell) > 44 else ""
+    """Text may break over lines; figures may not."""
+    if len(cell) > 44:
+        return ' class="wide"'
+    return ' class="words"' if len(cell) > 14 and not any(letter.isdigit() for letter in cell) else ""
 
 
 def to_markdown(table: Table) -> str:
