@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from study_player import Player
 
+from sqlcrystal.interfaces.cli.study import Pace
 from sqlcrystal.types import Message, Sampling
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,3 +78,11 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], said: str, 
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
+
+
+def test_the_pace_forgets_what_the_recording_answered_at_once() -> None:
+    pace = Pace(0.0)
+    for _ in range(500):
+        pace.step(0.1)
+    assert pace.step(60.0) > 1
+    assert [120 * pace.step(now) for now in (180.0, 240.0, 300.0)] == pytest.approx([2, 2, 3])

@@ -1,6 +1,7 @@
 """`sqlcrystal study`: run a study, go on with it, and say beforehand what it will cost."""
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 study_app = typer.Typer(help="Controlled studies: run, plan, report.")
 
 SECONDS_BETWEEN_LINES = 30.0
+SECONDS_OF_PACE = 120.0
 StudyPath = Annotated[Path, typer.Argument(metavar="FILE", help="A study file, e.g. studies/quarry.toml.")]
 Overrides = Annotated[
     list[str] | None,
@@ -112,6 +114,22 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
         typer.echo(f"  {name}: {value:g}")
 
 
+class Pace:
+    """How fast it went lately: what a recording answers at once says nothing about what is still to be asked."""
+
+    def __init__(self, began: float) -> None:
+        """Nothing is done yet."""
+        self._began = began
+        self._steps: deque[float] = deque()
+
+    def step(self, now: float) -> float:
+        """One more is done; how many a second were, over the last two minutes."""
+        self._steps.append(now)
+        while self._steps[0] < now - SECONDS_OF_PACE:
+            self._steps.popleft()
+        return len(self._steps) / max(min(now - self._began, SECONDS_OF_PACE), 1e-9)
+
+
 class Told:
     """Progress on stderr: a bar with rate and time left, or a plain line every half minute."""
 
@@ -120,8 +138,8 @@ class Told:
         self._console = console
         self._lock = Lock()
         self._label, self._done, self._total = "", 0, 0
-        self._began = self._last = time.monotonic()
-        self._all = 0
+        self._last = time.monotonic()
+        self._pace = Pace(self._last)
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         if console.is_terminal:
@@ -134,7 +152,7 @@ class Told:
         """A stretch of work begins."""
         with self._lock:
             self._label, self._done, self._total = label, 0, total
-            self._began = time.monotonic()
+            self._pace = Pace(time.monotonic())
             if self._bar is not None:
                 if self._task is not None:
                     self._bar.remove_task(self._task)
@@ -144,9 +162,8 @@ class Told:
         """One question is done."""
         with self._lock:
             self._done += 1
-            self._all += 1
             now = time.monotonic()
-            rate = self._done / max(now - self._began, 1e-9)
+            rate = self._pace.step(now)
             if self._bar is not None and self._task is not None:
                 self._bar.update(self._task, completed=self._done, rate=f"{rate:.2f}/s")
             elif now - self._last >= SECONDS_BETWEEN_LINES:
