@@ -39,7 +39,7 @@ def test_the_four_confirmatory_contrasts_are_there(summary: dict[str, Any]) -> N
     confirmed = {(one["a"], one["b"]) for one in summary["contrasts"] if one["status"] == "confirmatory"}
     assert confirmed == {
         ("none", "W0"),
-        ("ungated", "W0"),
+        ("T4 ungated", "T4"),
         ("k=1", "k=10"),
         ("none", "permuted"),
         ("permuted", "W0"),
