@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,17 @@ def test_a_bug_in_a_worker_shows_its_traceback() -> None:
 
     with pytest.raises((RuntimeError, ZeroDivisionError), match="boom"):  # forked worker or thread
         run_chunks(lambda: nullcontext(fail), [1, 2, 3], jobs=2, on_start=lambda: None, on_result=lambda _: None)
+
+
+def test_a_result_is_let_go_when_no_pair_waits_for_it(own: Benchmark) -> None:
+    counting = (
+        "WITH RECURSIVE n(x) AS (SELECT {0} UNION ALL SELECT x + 1 FROM n WHERE x < {0} + 20000) SELECT x, -x FROM n"
+    )
+    pairs = [Pair("zoo", "SELECT name FROM pet", counting.format(1_000_000 * n)) for n in range(1, 13)]
+    peaks = []
+    for some in (pairs[:2], pairs):
+        tracemalloc.start()
+        judge(some, own.locations, rule="bird", jobs=1)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 2 * peaks[0]

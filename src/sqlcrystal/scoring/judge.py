@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -138,28 +139,32 @@ class _Judge:
         database, tasks = chunk
         key_of = keying(self._locations[database])
         keyed = [(place, pair, key_of(pair.gold), key_of(pair.predicted)) for place, pair in tasks]
+        golds = {gold for _, _, gold, _ in keyed}
+        waiting = Counter(key for _, _, gold, predicted in keyed for key in {gold, predicted})
         done: dict[str, Execution] = {}
-        for _, pair, gold_key, _ in keyed:
-            if gold_key not in done:
-                done[gold_key] = self._execute_gold(database, pair.gold, gold_key)
         verdicts = []
-        for place, pair, gold_key, predicted_key in keyed:
-            if predicted_key not in done:
-                done[predicted_key] = self._execute(database, pair.predicted)
-            verdicts.append((place, compare(done[gold_key], done[predicted_key], self._rule, gold_sql=pair.gold)))
+        for place, pair, gold, predicted in keyed:
+            for key, sql in ((gold, pair.gold), (predicted, pair.predicted)):
+                if key not in done:
+                    done[key] = (self._execute_gold if key in golds else self._execute)(database, sql, key)
+            verdicts.append((place, compare(done[gold], done[predicted], self._rule, gold_sql=pair.gold)))
+            for key in {gold, predicted}:
+                waiting[key] -= 1
+                if not waiting[key]:
+                    del done[key]  # large results of a whole database would fill the memory
         return verdicts
 
-    def _execute(self, database: str, sql: str) -> Execution:
+    def _execute(self, database: str, sql: str, _key: str) -> Execution:
         return self._databases.execute(database, sql, timeout=self._timeout, max_rows=self._max_rows)
 
     def _execute_gold(self, database: str, sql: str, key: str) -> Execution:
         digest = self._digests.get(database)
         if self._cache is None or digest is None:
-            return self._execute(database, sql)
+            return self._execute(database, sql, key)
         kept = self._cache.get(digest, key)
         if kept is not None and len(kept.rows) <= self._max_rows:
             return kept
-        execution = self._execute(database, sql)
+        execution = self._execute(database, sql, key)
         if isinstance(execution, Rows):
             self._cache.put(digest, key, execution)
         return execution
