@@ -1,9 +1,11 @@
 """Cost tables: calls and tokens per configuration, the lifecycle account, and the break-even of a workload."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from sqlcrystal.measurement.cost import Workload, amortization_horizon, break_even, headroom_share, tokens_per_point
-from sqlcrystal.study.ledger import Arm
+from sqlcrystal.study.ledger import Arm, Outcome
 from sqlcrystal.study.report.account import (
     Rounds,
     after_rounds,
@@ -23,9 +25,13 @@ RECURRENCES = (0.0, 0.1, 0.25, 0.5)
 def amortization(facts: Facts) -> Table | Absent:
     """Call-level and lifecycle cost."""
     title = "Call-level and lifecycle cost"
-    rounds = [row for row in _round_rows(facts) if row is not None]
-    if not rounds:
+    longest = max((row.rounds for row in facts.repairs if row.rounds), default=1)
+    bare = _stopped(facts.repairs, "no memory", longest)
+    remembered = facts.rows(facts.default, "repair")
+    memory = _stopped(remembered, f"{facts.default.writer} memory", longest) if any(r.cards for r in remembered) else {}
+    if not bare:
         return Absent(key="amortization", title=title, needs="the held-out repair pass (setting repair)")
+    rounds = [made[limit] for limit in bare for made in (bare, memory) if limit in made]
     rows: list[tuple[str, ...]] = [
         (r.name, percent(r.first, 2), percent(r.final, 2), number(r.calls, 2)) for r in rounds
     ]
@@ -37,30 +43,25 @@ def amortization(facts: Facts) -> Table | Absent:
         title=title,
         columns=("Configuration", "First attempt % / value", "Final %", "Calls per question"),
         rows=tuple(rows),
-        note=_round_note(rounds)
+        note=_round_note(memory.get(1), bare.get(longest))
         + " A pass of fewer rounds is the prefix of the longer one. The horizon counts tokens only: embedding, database"
         " time, latency and money are separate.",
     )
 
 
-def _round_rows(facts: Facts) -> list[Rounds | None]:
-    with_memory = facts.rows(facts.default, "repair")
-    longest = max((row.rounds for row in facts.repairs), default=0)
-    name = f"{facts.default.writer} memory"
-    return [
-        after_rounds(facts.repairs, 1, "no memory + 1 repair round"),
-        after_rounds(with_memory, 1, f"{name} + 1 repair round") if any(row.cards for row in with_memory) else None,
-        after_rounds(facts.repairs, longest, f"no memory + {longest} repair rounds (P_K)") if longest > 1 else None,
-        after_rounds(with_memory, longest, f"{name} + {longest} repair rounds")
-        if longest > 1 and any(row.cards for row in with_memory)
-        else None,
-    ]
+def _stopped(repairs: Sequence[Outcome], name: str, longest: int) -> dict[int, Rounds]:
+    """A repair pass stopped after one round and after the most that the bare pass, whose end is P_K, went through."""
+    found = {}
+    for limit in sorted({1, longest}):
+        label = f"{name} + {limit} repair round{'s' if limit > 1 else ''}"
+        is_pk = name == "no memory" and limit == longest
+        if made := after_rounds(repairs, limit, f"{label} (P_K)" if is_pk else label):
+            found[limit] = made
+    return found
 
 
-def _round_note(rounds: list[Rounds]) -> str:
+def _round_note(memory: Rounds | None, full: Rounds | None) -> str:
     """What memory with one round achieves of what the longest repair without memory does."""
-    memory = next((r for r in rounds if "memory + 1" in r.name and not r.name.startswith("no")), None)
-    full = next((r for r in rounds if "P_K" in r.name), None)
     if memory is None or full is None:
         return "Memory with repair at serving time was not run."
     share = headroom_share(floor=full.first, reached=memory.final, ceiling=full.final)

@@ -43,6 +43,7 @@ def numeric_columns(table: Table) -> tuple[bool, ...]:
 def to_html(table: Table) -> str:
     """The table inside its own scrolling box, so that a phone's page never scrolls sideways."""
     right = numeric_columns(table)
+    dense = ' class="dense"' if len(table.columns) > 10 else ""
     align = [' class="num"' if flag else "" for flag in right]
     head = "".join(f'<th scope="col"{a}>{html.escape(c)}</th>' for c, a in zip(table.columns, align, strict=True))
     lines = []
@@ -59,7 +60,7 @@ def to_html(table: Table) -> str:
     return (
         f'<section class="table" id="table-{table.key}"><h3>{html.escape(table.title)}</h3>'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(table.title, quote=True)}">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>{note}</section>"
+        f"<table{dense}><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>{note}</section>"
     )
 
 
