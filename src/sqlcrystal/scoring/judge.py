@@ -145,8 +145,9 @@ class _Judge:
         verdicts = []
         for place, pair, gold, predicted in keyed:
             for key, sql in ((gold, pair.gold), (predicted, pair.predicted)):
-                if key not in done:
-                    done[key] = (self._execute_gold if key in golds else self._execute)(database, sql, key)
+                if key not in done:  # a prediction may be another pair's gold, whose rows may be in the cache
+                    is_gold = key in golds
+                    done[key] = self._execute_gold(database, sql, key) if is_gold else self._execute(database, sql)
             verdicts.append((place, compare(done[gold], done[predicted], self._rule, gold_sql=pair.gold)))
             for key in {gold, predicted}:
                 waiting[key] -= 1
@@ -154,17 +155,17 @@ class _Judge:
                     del done[key]  # large results of a whole database would fill the memory
         return verdicts
 
-    def _execute(self, database: str, sql: str, _key: str) -> Execution:
+    def _execute(self, database: str, sql: str) -> Execution:
         return self._databases.execute(database, sql, timeout=self._timeout, max_rows=self._max_rows)
 
     def _execute_gold(self, database: str, sql: str, key: str) -> Execution:
         digest = self._digests.get(database)
         if self._cache is None or digest is None:
-            return self._execute(database, sql, key)
+            return self._execute(database, sql)
         kept = self._cache.get(digest, key)
         if kept is not None and len(kept.rows) <= self._max_rows:
             return kept
-        execution = self._execute(database, sql, key)
+        execution = self._execute(database, sql)
         if isinstance(execution, Rows):
             self._cache.put(digest, key, execution)
         return execution
