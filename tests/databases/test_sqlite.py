@@ -2,6 +2,8 @@
 
 import hashlib
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -158,3 +160,14 @@ def test_the_guard_lets_every_bird_gold_pass(shared_data: Path) -> None:
     assert [sql for sql in golds if guard.check(sql, "sqlite")] == []
     golds = [case["SQL"] for case in json.loads((shared_data / "bird" / "mini_dev_postgresql.json").read_text())]
     assert [sql for sql in golds if guard.check(sql, "postgres")] == []
+
+
+def test_sqlite_opens_where_the_system_has_neither_fork_nor_resource_limits(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "a.sqlite").close()
+    script = (
+        "import os, sys; del os.fork, os.register_at_fork; sys.modules['resource'] = sys.modules['fcntl'] = None\n"
+        "from sqlcrystal.databases import open_database\n"
+        "print(open_database(sys.argv[1]).execute('SELECT 7').rows)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "a.sqlite")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "((7,),)\n"

@@ -3,12 +3,10 @@
 import re
 from collections.abc import Sequence
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
+from sqlcrystal.databases.parsing import Unparsable, grammar, parse
 from sqlcrystal.protocols import Database
-from sqlcrystal.solving.dialect import grammar
 from sqlcrystal.solving.extract import extract_blocks
 from sqlcrystal.solving.prompt import render_execution
 from sqlcrystal.types import Cell, Probe, Rows
@@ -41,8 +39,8 @@ def report(probes: Sequence[Probe]) -> list[str]:
 def cap(sql: str, dialect: str) -> str:
     """The probe with a LIMIT that keeps the database from sending more than is shown."""
     try:
-        query = sqlglot.parse_one(sql, dialect=grammar(dialect))
-    except (SqlglotError, RecursionError):
+        query = parse(sql, dialect)
+    except Unparsable:
         return sql  # the engine's own message says more than ours would
     if not isinstance(query, exp.Query):
         return sql

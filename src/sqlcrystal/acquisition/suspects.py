@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from sqlcrystal.solving.dialect import grammar
+from sqlcrystal.databases.parsing import MAX_SCHEMA, Unparsable, grammar, parse, parse_all
 
 MOST_SUSPECTS = 4
 Layout = dict[str, tuple[str, ...]]
@@ -25,8 +23,8 @@ class Suspects(NamedTuple):
 def suspects(sql: str | None, schema: str, dialect: str) -> Suspects:
     """The columns that a query compares with a value, calculates with or sorts by, filters first."""
     try:
-        query = sqlglot.parse_one(sql or "", dialect=grammar(dialect))
-    except SqlglotError:
+        query = parse(sql or "", dialect)
+    except Unparsable:
         return Suspects()
     layout = _layout(schema, dialect)
     tables = {table.alias_or_name.lower(): table.name.lower() for table in query.find_all(exp.Table)}
@@ -48,8 +46,8 @@ def suspects(sql: str | None, schema: str, dialect: str) -> Suspects:
 @lru_cache(maxsize=64)
 def _layout(schema: str, dialect: str) -> Layout:
     try:
-        statements = sqlglot.parse(schema, dialect=grammar(dialect))
-    except SqlglotError:
+        statements = parse_all(schema, dialect, max_characters=MAX_SCHEMA)
+    except Unparsable:
         return {}
     return {
         table.name.lower(): tuple(column.name.lower() for column in made.find_all(exp.ColumnDef))

@@ -76,7 +76,11 @@ class DuckdbDatabase:
         with self._places:
             child = self._take()
             start = perf_counter()
-            result = child.ask(sql, timeout, max_rows)
+            try:
+                result = child.ask(sql, timeout, max_rows)
+            except BaseException:  # an interrupt too: a child in mid-answer must not be asked again, nor outlive us
+                child.close()
+                raise
             self._give_back(child)
             return msgspec.structs.replace(result, seconds=perf_counter() - start)
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from sqlcrystal.databases import guard, vocabulary, watchdog
 from sqlcrystal.databases.limits import TooLarge, collect
+from sqlcrystal.databases.parsing import MAX_CHARACTERS
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
@@ -26,7 +27,7 @@ HEAP_LIMIT = 128 * 2**20
 
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: MAX_VALUE,
-    sqlite3.SQLITE_LIMIT_SQL_LENGTH: guard.MAX_CHARACTERS * 4,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: MAX_CHARACTERS * 4,
     sqlite3.SQLITE_LIMIT_COLUMN: 2000,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 1000,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 500,

@@ -7,11 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-import sqlglot
 from msgspec import Struct
 from sqlglot import Token, TokenType
-from sqlglot.errors import SqlglotError
 
+from sqlcrystal.databases.parsing import Unparsable, tokenize
 from sqlcrystal.measurement.flips import Pair
 
 Window = Callable[[Pair], Sequence[str]]
@@ -56,8 +55,8 @@ def elements(sql: str | None, dialect: str = "sqlite") -> frozenset[str]:
     Short names are aliases more often than columns, and every card has them.
     """
     try:
-        tokens = sqlglot.tokenize(sql or "", dialect=dialect)
-    except SqlglotError:
+        tokens = tokenize(sql or "", dialect)
+    except Unparsable:
         return frozenset()
     found: set[str] = set()
     for index, token in enumerate(tokens):

@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
-import sqlglot
 from msgspec import Struct
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
+from sqlcrystal.databases.parsing import Unparsable, parse
 from sqlcrystal.measurement.flips import Key, Pair
 
 PARAPHRASE_JACCARD = 0.7
@@ -110,8 +109,8 @@ def jaccard(left: frozenset[str], right: frozenset[str]) -> float:
 def template(sql: str, dialect: str = "sqlite") -> str | None:
     """A query with every literal replaced by a placeholder and names in lower case; None when it cannot be parsed."""
     try:
-        tree = sqlglot.parse_one(sql, dialect=dialect)
-    except (SqlglotError, RecursionError):
+        tree = parse(sql, dialect)
+    except Unparsable:
         return None
     for literal in list(tree.find_all(exp.Literal)):
         literal.replace(exp.Placeholder())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from sqlglot import exp
 
-from sqlcrystal.solving.dialect import grammar
+from sqlcrystal.databases.parsing import grammar
 from sqlcrystal.writing.syntax import canonical, from_clause, parse
 
 NOTHING = "(none)"

@@ -1,10 +1,8 @@
 """SQL as syntax trees in which two spellings of one query look the same."""
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from sqlcrystal.solving.dialect import grammar
+from sqlcrystal.databases import parsing
 
 IMPLIED = "implied"
 
@@ -14,8 +12,8 @@ def parse(sql: str | None, dialect: str) -> exp.Query | None:
     if not sql:
         return None
     try:
-        tree = sqlglot.parse_one(sql, dialect=grammar(dialect))
-    except (SqlglotError, RecursionError):
+        tree = parsing.parse(sql, dialect)
+    except parsing.Unparsable:
         return None
     return tree if isinstance(tree, exp.Query) else None
 
