@@ -8,6 +8,7 @@ from sqlcrystal.acquisition import (
     Explore,
     Exploring,
     FirstTry,
+    LookFirst,
     OneBit,
     Probing,
     Resample,
@@ -43,9 +44,11 @@ SOURCES: dict[str, Callable[[LanguageModel, Database, int], Source]] = {
     "T1": lambda model, database, budget: Resample(model, database, budget=budget),
     "T2": lambda model, database, budget: OneBit(model, database, budget=budget),
     "T3": lambda model, database, budget: Probing(model, database, budget=budget),
+    "T3-look": lambda model, database, budget: LookFirst(model, database, budget=budget),
     "T4": lambda model, database, budget: SelfVote(model, database, budget=budget),
     "success": lambda *_: FirstTry(),
     "union": lambda model, database, budget: Union(Probing(model, database, budget=budget)),
+    "union-look": lambda model, database, budget: Union(LookFirst(model, database, budget=budget), name="union-look"),
     "explore": lambda model, database, _: Explore(model, database),
 }
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shop import PROBE, QUESTION, RIGHT, SCHEMA, WRONG, fenced, repairing, right
-from sqlcrystal.acquisition import Explore, Exploring, FirstTry, OneBit, Probing, Resample, SelfVote, Union
+from sqlcrystal.acquisition import Explore, Exploring, FirstTry, LookFirst, OneBit, Probing, Resample, SelfVote, Union
 from sqlcrystal.acquisition.look import cap, look
 from sqlcrystal.acquisition.repair import clip
 from sqlcrystal.acquisition.suspects import suspects
@@ -65,10 +65,64 @@ def test_t2_learns_only_that_the_previous_sql_was_wrong(shop: Database) -> None:
 
 # ── T3 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+SCHEMA_SECTION = f"[Database schema]\n{SCHEMA}\n"
+QUESTION_SECTION = "[Question]\nHow many hardware items are there?\nHint: hardware is a kind\n"
 
-def test_t3_looks_revises_and_the_whole_round_is_in_the_trace(shop: Database) -> None:
-    model = ScriptedModel([fenced(RIGHT)])
+
+def test_t3_proposes_probes_sees_its_sql_and_the_reports_and_revises_in_every_round(shop: Database) -> None:
+    """The paper's story: wrong, probe, still wrong, probe again with all that was seen, right."""
+    second = "SELECT COUNT(*) FROM item WHERE kind = 'hw'"
+    another = "SELECT price FROM item WHERE name = 'Tea'"
+    model = ScriptedModel([fenced(PROBE), fenced(second), fenced(another), fenced(RIGHT)])
     episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    assert episode is not None
+    assert (episode.source, episode.sql) == ("T3", RIGHT)
+    assert [[call.purpose for call in spent.calls] for spent in episode.rounds] == [["probe", "revise"]] * 2
+    assert [[probe.sql for probe in spent.probes] for spent in episode.rounds] == [[PROBE], [another]]
+    revised = [user.content for system, user in model.prompts if "correcting" in system.content]
+    assert WRONG in revised[0]
+    assert second in revised[1]
+    assert "- item.kind holds 'HW', 'FD'.\n- SELECT price FROM item WHERE name = 'Tea' -> 450\n" in revised[1]
+
+
+def test_t3_speaks_the_papers_prompts(shop: Database) -> None:
+    model = ScriptedModel([fenced(PROBE), fenced(RIGHT)])
+    Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    (probe_system, probe_user), (revise_system, revise_user) = model.prompts
+    situation = (
+        f"{SCHEMA_SECTION}{QUESTION_SECTION}[Previous SQL]\n```sql\n{WRONG}\n```\n[What it returned]\nCOUNT(*)\n0\n"
+    )
+    assert probe_system.content == (
+        "You are debugging a SQLite query judged INCORRECT. You do NOT have the correct answer -- only that your "
+        "query is wrong. Diagnose by interrogating the DB with small READ-ONLY probe queries."
+    )
+    assert probe_user.content == (
+        f"{situation}Propose 1-4 READ-ONLY SQLite probe queries that would reveal your mistake, such as the DISTINCT "
+        "values of a column you filter on or a few rows of a table you read. "
+        "Output EACH probe in its own ```sql block. Do not write the final answer yet."
+    )
+    assert revise_system.content == (
+        "You are correcting a SQLite query. Use what the DB probes revealed to fix the specific mistake. "
+        "You still cannot see the correct answer. Output ONE corrected query."
+    )
+    assert revise_user.content == (
+        f"{situation}[Database probes and what they revealed]\n- item.kind holds 'HW', 'FD'.\n"
+        "Write the corrected SQLite query now, inside a ```sql block."
+    )
+
+
+def test_t3_gives_its_probes_as_many_tokens_as_its_answers(shop: Database) -> None:
+    model = ScriptedModel([fenced(PROBE), fenced(RIGHT)])
+    Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    assert {sampling.max_tokens for sampling in model.samplings} == {2048}
+
+
+# ── T3-look ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_t3_look_looks_revises_and_the_whole_round_is_in_the_trace(shop: Database) -> None:
+    model = ScriptedModel([fenced(RIGHT)])
+    episode = LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right)
     assert episode is not None
     [only] = episode.rounds
     assert (episode.sql, only.sql, only.accepted) == (RIGHT, RIGHT, True)
@@ -80,9 +134,9 @@ def test_t3_looks_revises_and_the_whole_round_is_in_the_trace(shop: Database) ->
     assert only.execution.rows == ((2,),)
 
 
-def test_t3_asks_for_the_models_probes_from_the_second_round_on_and_remembers_what_it_saw(shop: Database) -> None:
+def test_t3_look_asks_for_the_models_probes_from_the_second_round_on_and_remembers_what_it_saw(shop: Database) -> None:
     model = ScriptedModel([fenced(WRONG), fenced("SELECT price FROM item WHERE name = 'Tea'"), fenced(RIGHT)])
-    episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    episode = LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right)
     assert episode is not None
     assert [[call.purpose for call in spent.calls] for spent in episode.rounds] == [["revise"], ["probe", "revise"]]
     assert "- item.kind holds 'HW', 'FD'.\n- SELECT price FROM item WHERE name = 'Tea' -> 450\n" in (
@@ -90,9 +144,9 @@ def test_t3_asks_for_the_models_probes_from_the_second_round_on_and_remembers_wh
     )
 
 
-def test_t3_speaks_the_papers_prompts(shop: Database) -> None:
+def test_t3_look_keeps_the_papers_words_where_it_can(shop: Database) -> None:
     model = ScriptedModel([fenced(WRONG), fenced("SELECT 1"), fenced(RIGHT)])
-    Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right)
     (revise_system, revise_user), (probe_system, probe_user), _ = model.prompts
     schema, question = (
         f"[Database schema]\n{SCHEMA}\n",
@@ -120,7 +174,7 @@ def test_t3_speaks_the_papers_prompts(shop: Database) -> None:
 
 def test_the_revision_is_not_shown_the_wrong_query_which_a_small_model_would_copy(shop: Database) -> None:
     model = ScriptedModel(lambda *_: fenced(WRONG))
-    Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right)
     revisions = [user.content for system, user in model.prompts if "correcting" in system.content]
     assert len(revisions) == 3
     assert not any(WRONG in told for told in revisions)
@@ -128,7 +182,7 @@ def test_the_revision_is_not_shown_the_wrong_query_which_a_small_model_would_cop
 
 def test_a_revision_is_told_why_the_query_failed(shop: Database) -> None:
     model = ScriptedModel([fenced("SELECT 1"), fenced(RIGHT)])
-    Probing(model, shop).acquire(attempt_with(shop, "SELECT cost FROM item"), right)
+    LookFirst(model, shop).acquire(attempt_with(shop, "SELECT cost FROM item"), right)
     assert "revealed]\n- A query failed: no such column: cost\n- SELECT 1 -> 1\n" in model.prompts[1][1].content
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shop import QUESTION, RIGHT, ROWS, SCHEMA, repairing, right
-from sqlcrystal.acquisition import Probing
+from sqlcrystal.acquisition import LookFirst
 from sqlcrystal.databases import open_database
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.solving import SingleShot
@@ -21,7 +21,7 @@ def test_t3_repairs_on_duckdb(tmp_path: Path) -> None:
     database = open_database(f"duckdb:///{path}", name="shop")
     try:
         model = ScriptedModel(repairing)
-        episode = Probing(model, database).acquire(SingleShot(model, database).solve(QUESTION), right)
+        episode = LookFirst(model, database).acquire(SingleShot(model, database).solve(QUESTION), right)
     finally:
         database.close()
     assert episode is not None

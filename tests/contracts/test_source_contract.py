@@ -16,7 +16,7 @@ from sqlcrystal.solving import SingleShot
 from sqlcrystal.types import Attempt, Message, Round, Sampling
 
 BUDGET = 3
-KEEPS_SUCCESSES = {"success", "union"}
+KEEPS_SUCCESSES = {"success", "union", "union-look"}
 REPLIES = st.sampled_from(
     [
         fenced(RIGHT),

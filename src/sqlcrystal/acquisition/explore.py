@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from msgspec.structs import replace
-
 from sqlcrystal.acquisition.look import look, report
-from sqlcrystal.acquisition.probe import PROBE_TOKENS, render_facts
+from sqlcrystal.acquisition.probe import render_facts
 from sqlcrystal.acquisition.repair import Repair, clip, greedy
 from sqlcrystal.protocols import Database, LanguageModel
 from sqlcrystal.solving.dialect import dialect_name
@@ -68,7 +66,7 @@ def explore(
     asked = _ask(
         model,
         (Message("system", SYSTEM.format(dialect=name)), Message("user", user)),
-        replace(sampling, max_tokens=min(PROBE_TOKENS, sampling.max_tokens)),
+        sampling,
     )
     probes = look(database, asked.completion.text)
     system, bare = build_prompt(schema=schema, dialect=database.dialect, question=question, cards=cards)

@@ -22,9 +22,8 @@ class FirstTry:
 class Union:
     """Keeps first-try successes, and repairs the rest; each episode names the source it came from."""
 
-    name: ClassVar[str] = "union"
-
-    def __init__(self, repair: Repair) -> None:
+    def __init__(self, repair: Repair, *, name: str = "union") -> None:
+        self.name = name
         self.first = FirstTry()
         self.rest = repair
 

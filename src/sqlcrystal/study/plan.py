@@ -27,9 +27,9 @@ from sqlcrystal.writing import estimate_tokens
 WRONG_SHARE = 0.5
 YIELD = 0.3
 ROUNDS_USED = 0.85
-CALLS_PER_ROUND = {"T1": 1, "T2": 1, "T3": 2, "T4": 5, "success": 0, "union": 2, "explore": 2}
-FIRST_ROUND_SAVES = {"T3": 1}
-"""T3's first round looks for itself: the model is asked for probes from the second on."""
+CALLS_PER_ROUND = {"T1": 1, "T2": 1, "T3": 2, "T3-look": 2, "T4": 5, "success": 0, "explore": 2}
+FIRST_ROUND_SAVES = {"T3-look": 1}
+"""T3-look's first round looks for itself: the model is asked for probes from the second on."""
 CARD_TOKENS = 90
 COMPLETION_TOKENS = 70
 SECONDS_PER_TOKEN = 0.0045
@@ -191,7 +191,7 @@ class Planner:
 
     def _guess(self, planned: PlannedArm, question: Question, share: float) -> float:
         """The calls of one repair, counted once for all arms and seeds that share it."""
-        source = "T3" if planned.arm.source == "union" else planned.arm.source
+        source = {"union": "T3", "union-look": "T3-look"}.get(planned.arm.source, planned.arm.source)
         writer = planned.arm.writer if planned.arm.writer.startswith("W5") else ""
         rounds = 1.0 if source == "explore" else max(1.0, self.study.budget * ROUNDS_USED)
         if gate_of(planned.arm.admission)[0] == "ungated":
