@@ -220,7 +220,7 @@ def test_one_pass_asks_every_question_once_and_recalls_nothing(shop: Database) -
 def test_every_name_of_the_paper_is_in_the_tables() -> None:
     assert {"single-shot", "chain-of-thought", "explore"} == SOLVERS.keys()
     assert {"T1", "T2", "T3", "T3-look", "T4", "success", "union", "union-look", "explore"} == SOURCES.keys()
-    assert {"oracle", "ungated", "noisy", "user", "assertion", "external"} == VERIFIERS.keys()
+    assert {"oracle", "ungated", "noisy", "user", "assertion", "external", "engine"} == VERIFIERS.keys()
     assert {"W0", "W1", "W2", "W3", "W3+A", "W4", "W5", "W5-lesson"} == WRITERS.keys()
     assert {"dense", "bm25", "payload", "mmr", "random", "foreign", "schema-similar", "none"} == RETRIEVERS.keys()
     assert VERIFIERS.keys() > GATES.keys()

@@ -15,7 +15,7 @@ from sqlcrystal.acquisition import (
     SelfVote,
     Union,
 )
-from sqlcrystal.admission import Assertion, ExternalCheck, Judge, Noisy, Oracle, Ungated, UserConfirmation
+from sqlcrystal.admission import Assertion, EngineSignal, ExternalCheck, Judge, Noisy, Oracle, Ungated, UserConfirmation
 from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Nothing, Payload, Random, SchemaSimilar
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Database, Embedder, LanguageModel, Retriever, Solver, Source, Verifier, Writer
@@ -59,6 +59,7 @@ VERIFIERS: dict[str, type[Verifier]] = {
     "user": UserConfirmation,
     "assertion": Assertion,
     "external": ExternalCheck,
+    "engine": EngineSignal,
 }
 
 # The verifiers a benchmark can feed; the others need a person, a rule or a service.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from shop import QUESTION, RIGHT, WRONG
-from sqlcrystal.admission import Assertion, ExternalCheck, Noisy, Oracle, Ungated, UserConfirmation, Value
+from sqlcrystal.admission import Assertion, EngineSignal, ExternalCheck, Noisy, Oracle, Ungated, UserConfirmation, Value
 from sqlcrystal.admission.seal import Clock
 from sqlcrystal.assembly import VERIFIERS
 from sqlcrystal.protocols import Database, Verifier
@@ -30,6 +30,7 @@ MADE: dict[str, Callable[[Database, Clock], Verifier]] = {
     "user": lambda database, clock: UserConfirmation(lambda episode: episode.sql == RIGHT, by="ada", clock=clock),
     "assertion": lambda database, clock: Assertion(database, "SELECT * FROM {answer}", expect=Value(2), clock=clock),
     "external": lambda database, clock: ExternalCheck(answer, by="ledger", clock=clock),
+    "engine": lambda database, clock: EngineSignal(database, clock=clock),
 }
 every = pytest.mark.parametrize("name", MADE)
 

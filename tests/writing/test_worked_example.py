@@ -1,10 +1,15 @@
 """The paper's worked example: one episode, one ladder of cards, each pinned word for word."""
 
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from sqlcrystal.admission import Oracle
 from sqlcrystal.assembly import WRITERS, writer
+from sqlcrystal.databases import open_database
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import (
@@ -136,6 +141,23 @@ The label is in School.
 }
 
 
+@pytest.fixture(scope="module")
+def california(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """As much of BIRD's database as the example leans on; `School Name` and `invoices` are not in the episode."""
+    path: Path = tmp_path_factory.mktemp("california") / "california_schools.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE schools (CDSCode TEXT, County TEXT, StatusType TEXT, School TEXT, DOCType TEXT, "
+            "GSoffered TEXT, GSserved TEXT)"
+        )
+        connection.execute("CREATE TABLE frpm (`School Name` TEXT, invoices TEXT)")
+        connection.execute("INSERT INTO frpm VALUES ('FAME Public Charter', 'overdue')")
+    connection.close()
+    database = open_database(str(path), name="california_schools")
+    yield database
+    database.close()
+
+
 def admitted(episode: Episode = EPISODE) -> Admitted:
     verdict = Oracle(lambda question, sql: True).verify(episode)
     assert isinstance(verdict, Admitted)
@@ -147,23 +169,33 @@ def test_the_example_covers_every_format() -> None:
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_the_worked_example_is_written_as_in_the_paper(name: str, shop: Database) -> None:
-    card = writer(name, database=shop, model=ScriptedModel([CAPSULE])).write(admitted())
+def test_the_worked_example_is_written_as_in_the_paper(name: str, california: Database) -> None:
+    card = writer(name, database=california, model=ScriptedModel([CAPSULE])).write(admitted())
     assert card.text == CARDS[name]
     assert (card.writer, card.source, card.sql) == (name, "T3", REPAIRED)
 
 
-def test_a_capsule_field_that_strays_from_the_episode_is_blanked(shop: Database) -> None:
+def test_a_capsule_field_that_strays_from_the_episode_is_blanked(california: Database) -> None:
     strayed = CAPSULE.replace("name patterns in 'School'", "name patterns in 'SchoolKind'")
-    card = writer("W5", database=shop, model=ScriptedModel([strayed])).write(admitted())
+    card = writer("W5", database=california, model=ScriptedModel([strayed])).write(admitted())
     assert "Apply-when" not in card.text
     assert card.text.count("\n- ") == CARDS["W5"].count("\n- ") - 1
 
 
+@pytest.mark.parametrize("stray", ["use the invoices table", "see FAME Public Charter", "only overdue ones"])
+def test_a_field_with_a_plain_word_that_the_database_knows_and_the_episode_does_not_is_blanked(
+    stray: str, california: Database
+) -> None:
+    strayed = CAPSULE.replace("the type is defined by grade ranges", stray)
+    card = writer("W5", database=california, model=ScriptedModel([strayed])).write(admitted())
+    assert "Do-NOT-apply-when" not in card.text
+    assert card.text.count("\n- ") == CARDS["W5"].count("\n- ") - 1
+
+
 @pytest.mark.parametrize("name", CARDS)
-def test_the_same_episode_is_the_same_card_and_another_sql_another(name: str, shop: Database) -> None:
+def test_the_same_episode_is_the_same_card_and_another_sql_another(name: str, california: Database) -> None:
     def id_of(episode: Episode) -> str:
-        return writer(name, database=shop, model=ScriptedModel([CAPSULE])).write(admitted(episode)).id
+        return writer(name, database=california, model=ScriptedModel([CAPSULE])).write(admitted(episode)).id
 
     assert id_of(EPISODE) == id_of(EPISODE)
     assert id_of(EPISODE) != id_of(replace(EPISODE, sql="SELECT 1"))

@@ -235,9 +235,9 @@ def test_a_lesson_card_has_no_sql_and_says_when_nothing_is_left(shop: Database) 
     assert gone == "- Lesson: (none)"
 
 
-def test_the_capsule_is_asked_for_greedily() -> None:
+def test_the_capsule_is_asked_for_greedily(shop: Database) -> None:
     model = ScriptedModel(['{"lesson": "l"}'])
-    assert distil(model, episode()).lesson == "l"
+    assert distil(model, shop, episode()).lesson == "l"
     assert [s.temperature for s in model.samplings] == [0.0]
 
 

@@ -11,6 +11,7 @@ from sqlcrystal.types import Episode, Message, Sampling
 from sqlcrystal.writing.card import CardWriter, one_line
 from sqlcrystal.writing.diffs import DiffMode
 from sqlcrystal.writing.fence import fence
+from sqlcrystal.writing.lexicon import lexicon
 from sqlcrystal.writing.trace import render_probes
 
 SYSTEM = (
@@ -48,7 +49,7 @@ class CapsuleWriter(DiffMode):
 
     def render(self, episode: Episode) -> str:
         """The labelled diff and the capsule."""
-        capsule = distil(self.model, episode)
+        capsule = distil(self.model, self.database, episode)
         lines = [f"- {label}: {text}" for field, label in LABELS.items() if (text := getattr(capsule, field))]
         return "\n".join([super().render(episode), *lines])
 
@@ -64,14 +65,14 @@ class LessonWriter(CardWriter):
 
     def render(self, episode: Episode) -> str:
         """The lesson, if it survived the fence."""
-        return f"- Lesson: {distil(self.model, episode).lesson or '(none)'}"
+        return f"- Lesson: {distil(self.model, self.database, episode).lesson or '(none)'}"
 
 
-def distil(model: LanguageModel, episode: Episode) -> Capsule:
+def distil(model: LanguageModel, database: Database, episode: Episode) -> Capsule:
     """Ask for a capsule and fence every field of it."""
     completion = model.chat(prompt(episode), sampling=SAMPLING)
-    capsule = read(completion.text)
-    return Capsule(**{field: fence(one_line(getattr(capsule, field)), episode) for field in LABELS})
+    capsule, known = read(completion.text), lexicon(database)
+    return Capsule(**{field: fence(one_line(getattr(capsule, field)), episode, known) for field in LABELS})
 
 
 def prompt(episode: Episode) -> tuple[Message, Message]:

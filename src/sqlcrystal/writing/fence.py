@@ -1,25 +1,27 @@
 """The consistency fence: a text that names a table, column or value absent from the episode is not kept.
 
-What counts as a name: anything in quotes, words with an underscore, a dot, a digit or a capital inside, words in
-capitals that are not SQL's own, and numbers of two digits or more. Plain words are not names, so an invented column
-called "amount" passes unless it is quoted: the fence keeps out what looks like a fact, not every falsehood.
+What counts as a name: a word by which the database knows a table, a column or a value, however plain; anything in
+quotes; words with an underscore, a dot, a digit or a capital inside; words in capitals that are not SQL's own; and
+numbers of two digits or more. A plain word that the database does not know is no name: the fence keeps out what looks
+like a fact, not every falsehood.
 """
 
 import re
 from functools import cache
 
 from sqlcrystal.types import Episode, Rows
+from sqlcrystal.writing.lexicon import Lexicon
 
 QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)|\"([^\"]+)\"|`([^`]+)`")
 NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+|\w+")
 ALLOWED = frozenset({"SQL", "ID", "IDS", "DB", "OK", "NOT", "AND", "OR", "ONLY", "ISO", "UTC"})
 
 
-def fence(text: str, episode: Episode) -> str:
-    """The text, or nothing when it names what the episode never held."""
+def fence(text: str, episode: Episode, known: Lexicon = Lexicon()) -> str:
+    """The text, or nothing when it names what the episode never held; `known` is the database's lexicon."""
     held = " ".join(vocabulary(episode).lower().split())
     words = frozenset(re.findall(r"\w+", held))
-    return text if all(_held(name, held, words) for name in names(text)) else ""
+    return text if all(_held(name, held, words) for name in [*names(text), *known.mentioned(text)]) else ""
 
 
 def names(text: str) -> list[str]:

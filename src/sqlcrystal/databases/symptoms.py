@@ -1,0 +1,67 @@
+"""What the engine shows of a query that is probably wrong: the one signal that needs neither gold nor a person.
+
+An error, no rows, nothing but NULL or zero, or a literal that its column does not hold. A right answer may be empty,
+and most wrong answers show nothing at all, so a symptom is a reason to look again, never a verdict.
+"""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from sqlcrystal.databases.layout import layout_of, owner_of, tables_in
+from sqlcrystal.databases.parsing import Unparsable, grammar, parse
+from sqlcrystal.protocols import Database
+from sqlcrystal.types import Execution, Failure
+
+SECONDS_TO_LOOK = 5.0
+
+
+def symptoms(sql: str | None, database: Database) -> tuple[str, ...]:
+    """A sentence for each symptom; none for a query that looks sound."""
+    if sql is None:
+        return ("There is no SQL.",)
+    execution = database.execute(sql)
+    shown = _shown_by_the_result(execution)
+    if isinstance(execution, Failure):
+        return shown
+    return (*shown, *_strange_literals(sql, database))
+
+
+def _shown_by_the_result(execution: Execution) -> tuple[str, ...]:
+    if isinstance(execution, Failure):
+        return (f"It fails: {execution.message}",)
+    if not execution.rows:
+        return ("It returns no rows.",)
+    if all(cell is None or cell == 0 for row in execution.rows for cell in row):
+        return ("It returns nothing but NULL or zero.",)
+    return ()
+
+
+def _strange_literals(sql: str, database: Database) -> Iterator[str]:
+    """A sentence for each value that a query compares a column with for equality, and the column never holds."""
+    try:
+        query = parse(sql, database.dialect)
+    except Unparsable:
+        return
+    tables, layout = tables_in(query), layout_of(database.schema(), database.dialect)
+    for column, literal in dict.fromkeys(_equalities(query)):
+        owner = owner_of(column, tables, layout)
+        if owner is not None and not _holds(database, owner, column, literal):
+            yield f"{owner}.{column.name} never holds {literal.sql(grammar(database.dialect))}."
+
+
+def _equalities(query: exp.Expr) -> Iterator[tuple[exp.Column, exp.Literal]]:
+    """Bare columns with the literals they are tested for equality with; expressions over columns are not looked at."""
+    for node in query.find_all(exp.EQ, exp.In):
+        column, values = node.this, node.expressions if isinstance(node, exp.In) else [node.expression]
+        if isinstance(column, exp.Literal) and isinstance(node, exp.EQ):
+            column, values = node.expression, [node.this]
+        if isinstance(column, exp.Column):
+            yield from ((column, value) for value in values if isinstance(value, exp.Literal))
+
+
+def _holds(database: Database, table: str, column: exp.Column, literal: exp.Literal) -> bool:
+    """Whether some row has the value; a look that fails or takes too long shows nothing, and accuses nobody."""
+    look = exp.select("1").from_(exp.to_identifier(table)).where(exp.column(column.this.copy()).eq(literal.copy()))
+    answer = database.execute(look.limit(1).sql(grammar(database.dialect)), timeout=SECONDS_TO_LOOK, max_rows=1)
+    return isinstance(answer, Failure) or bool(answer.rows)
