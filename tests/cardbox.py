@@ -95,3 +95,6 @@ class HashingEmbedder:
                 row[0] = 1.0
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return rows
+
+    def close(self) -> None:
+        """Nothing to release."""

@@ -1,8 +1,9 @@
 """Study files as frozen, validated objects: TOML in, one line about what is wrong with it, or a `StudyFile`."""
 
 import hashlib
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -108,7 +109,48 @@ def digest(study: StudyFile, **identities: str) -> str:
     return hashlib.sha256(msgspec.json.encode({**document, **identities}, order="sorted")).hexdigest()
 
 
-def read_study(path: Path, overrides: Sequence[str] = ()) -> StudyFile:
+def model_table(text: str) -> dict[str, Any]:
+    """The table of settings that a model's name, file or `http://HOST/v1#NAME` is short for."""
+    if is_url(text):
+        return endpoint_table(text)
+    return {"kind": "local", ("path" if text.endswith(".gguf") else "name"): text}
+
+
+def embedder_table(text: str) -> dict[str, Any]:
+    """The table of settings that an embedder's kind or `http://HOST/v1#NAME` is short for."""
+    return endpoint_table(text) if is_url(text) else {"kind": text}
+
+
+def is_url(text: str) -> bool:
+    """Whether a model is named by where it answers."""
+    return text.startswith(("http://", "https://"))
+
+
+def endpoint_table(url: str) -> dict[str, Any]:
+    """The table for `http://HOST/v1#NAME`."""
+    base_url, _, name = url.partition("#")
+    return {"kind": "openai", "base_url": base_url, "name": name}
+
+
+def with_key(model: str | Mapping[str, Any], variable: str) -> dict[str, Any]:
+    """A model that takes its key from this environment variable; what is no variable's name is not repeated."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", variable):
+        raise ConfigError("--api-key-env: give the name of an environment variable that holds the key, not the key")
+    table = model_table(model) if isinstance(model, str) else dict(model)
+    if table.get("kind", "local") == "local":
+        raise ConfigError("--api-key-env: a model that runs in this process takes no key")
+    return {**table, "api_key": f"${{{variable}}}"}
+
+
+WRITTEN_SHORT: dict[str, Callable[[str], dict[str, Any]]] = {
+    "benchmark": lambda name: {"name": name},
+    "model": model_table,
+    "embedder": embedder_table,
+}
+"""Tables that may be written as one text, so that an override of one of their keys keeps what the text said."""
+
+
+def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | None = None) -> StudyFile:
     """The study in a TOML file, with `KEY=VALUE` overrides; paths in it become absolute."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -122,7 +164,10 @@ def read_study(path: Path, overrides: Sequence[str] = ()) -> StudyFile:
     for override in overrides:
         _override(placed, override)
     placed.setdefault("name", path.stem)
-    return parse_study(placed, where=str(path))
+    study = parse_study(placed, where=str(path))
+    if api_key_env is None:
+        return study
+    return msgspec.structs.replace(study, model=with_key(study.model, api_key_env))
 
 
 def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFile:
@@ -177,8 +222,8 @@ def _override(document: dict[str, Any], override: str) -> None:
     table = document
     for name in parents:
         inner = table.get(name)
-        if name == "benchmark" and isinstance(inner, str):
-            inner = {"name": inner}
+        if table is document and name in WRITTEN_SHORT and isinstance(inner, str):
+            inner = WRITTEN_SHORT[name](inner)
         elif not isinstance(inner, dict):
             inner = {}
         table[name] = inner

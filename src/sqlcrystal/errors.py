@@ -8,7 +8,8 @@ SqlcrystalError
 │   ├── DatabaseError      a database cannot be opened or reached
 │   ├── CheckError         an external check gave no verdict: it cannot run, is late, or speaks out of turn
 │   └── ModelError         a model call failed for good
-│       ├── ModelRejected      the endpoint refused the request (4xx): retrying cannot help
+│       ├── ModelRefusedAccess the endpoint refused the caller (401, 402, 403, 404): key, credit, address or model name
+│       ├── ModelRejected      the endpoint refused this one request (another 4xx): retrying cannot help
 │       ├── ModelUnavailable   retries are used up (429, 5xx, resets)
 │       ├── ModelTimeout       the call's hard deadline passed
 │       └── BadReply           the endpoint answered, but not with a completion
@@ -58,8 +59,12 @@ class ModelError(InfrastructureError):
     """A model call that failed for good."""
 
 
+class ModelRefusedAccess(ModelError):
+    """The endpoint refused the caller, so every other request will be refused as well: nothing can be measured."""
+
+
 class ModelRejected(ModelError):
-    """The endpoint refused the request; the same request will be refused again."""
+    """The endpoint refused this request; the same one will be refused again, another may be answered."""
 
 
 class ModelUnavailable(ModelError):

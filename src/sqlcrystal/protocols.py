@@ -61,9 +61,15 @@ class LanguageModel(Protocol):
 
     name: str
     digest: str
+    slots: int
+    """How many calls it serves at once; more of them wait."""
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """One reply, or a ModelError; never an empty answer."""
+        """One reply, or a ModelError; a model that says nothing has answered, with an empty text."""
+        ...
+
+    def close(self) -> None:
+        """Release weights, workers and connections; who opened a model closes it."""
         ...
 
 
@@ -75,6 +81,10 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One L2-normalised row per text."""
+        ...
+
+    def close(self) -> None:
+        """Release weights, files and connections; who opened an embedder closes it."""
         ...
 
 

@@ -55,6 +55,9 @@ def test_equal_questions_tie_whatever_their_row_and_neighbours() -> None:
             rows = np.stack([np.random.default_rng(seed).normal(size=257) for seed in seeds]).astype(np.float32)
             return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
+        def close(self) -> None:
+            pass
+
     numbers = rng.permutation(300)
     bank = FrozenBank(card(f"{n:03}", text="twin" if n % 50 == 0 else f"other {n}") for n in numbers)
     found = Dense(Noise()).retrieve(Question(id="q", database="shop", text="something else"), bank, k=300)

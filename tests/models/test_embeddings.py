@@ -73,7 +73,7 @@ def test_a_blank_text_is_like_nothing_rather_than_not_a_number() -> None:
 
 
 class Counting:
-    name, digest = "counting", "c0"
+    name, digest, closed = "counting", "c0", False
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -81,6 +81,9 @@ class Counting:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.seen.extend(texts)
         return np.array([[1.0, 0.0]] * len(texts), dtype=np.float32).reshape(len(texts), 2)
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def test_a_text_is_embedded_once_even_across_processes(tmp_path: Path) -> None:
@@ -95,6 +98,12 @@ def test_a_text_is_embedded_once_even_across_processes(tmp_path: Path) -> None:
     assert first.seen == ["a", "b", "c"]
     assert second.seen == ["d"]
     assert vectors.shape == (3, 2)
+
+
+def test_closing_the_cache_closes_the_embedder_behind_it(tmp_path: Path) -> None:
+    inner = Counting()
+    CachedEmbedder(inner, tmp_path / "e.sqlite").close()
+    assert inner.closed
 
 
 def test_two_models_never_share_a_cached_vector(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`sqlcrystal model` and `sqlcrystal recording` as a user runs them."""
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,10 @@ import typer
 from model_endpoints import behave, serving
 from typer.testing import CliRunner
 
-from sqlcrystal.errors import ConfigError, UserError
+from sqlcrystal.errors import ConfigError, DataError, UserError
 from sqlcrystal.interfaces.cli import model as model_commands
 from sqlcrystal.interfaces.cli import recording as recording_commands
-from sqlcrystal.models import Recorded, Recording, open_model
+from sqlcrystal.models import Recorded, Recording, ScriptedModel, open_model, using_model
 from sqlcrystal.types import Message, Sampling
 
 app = typer.Typer()
@@ -56,7 +57,7 @@ def test_recordings_are_merged_pruned_exported_counted_and_verified(tmp_path: Pa
             with Recording(tmp_path / f"{name}.sqlite") as recording:
                 for question in questions:
                     Recorded(model, recording, "fill").chat([Message("user", question)], sampling=Sampling())
-        model.close()  # type: ignore[attr-defined]
+        model.close()
         a, b, both = (tmp_path / f"{name}.sqlite" for name in ("a", "b", "both"))
         assert run("recording", "merge", a, b, "--out", both)["completions"] == 3
         shipped, kept = tmp_path / "all.jsonl.xz", tmp_path / "kept.jsonl.xz"
@@ -66,6 +67,75 @@ def test_recordings_are_merged_pruned_exported_counted_and_verified(tmp_path: Pa
         assert (counted["model"], counted["completions"], counted["completion_tokens"]) == ("m", 2, 6)
         report = run("recording", "verify", shipped, "--model", f"{server.base_url}#m", "--n", 20)["models"][0]
     assert (report["asked"], report["agreed"]) == (3, 3)
+
+
+def users_database(path: Path) -> bytes:
+    """A database of somebody else's, which had better stay as it is."""
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL)")
+    connection.execute("INSERT INTO orders VALUES (1, 9.5)")
+    connection.commit()
+    connection.close()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["stats", "DATABASE"],
+        ["export", "DATABASE", "--out", "out.jsonl.xz"],
+        ["verify", "DATABASE"],
+        ["merge", "DATABASE", "--out", "out.sqlite"],
+        ["merge", "RECORDING", "--out", "DATABASE"],
+        ["prune", "DATABASE", "--keys", "keys.txt", "--out", "out.sqlite"],
+        ["prune", "RECORDING", "--used-by", "DATABASE", "--out", "out.sqlite"],
+    ],
+    ids=" ".join,
+)
+def test_a_database_that_is_no_recording_is_refused_and_left_as_it_was(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = users_database(tmp_path / "shop.sqlite")
+    (tmp_path / "keys.txt").write_text("")
+    with Recording(tmp_path / "run.sqlite"):
+        pass
+    files = {"DATABASE": "shop.sqlite", "RECORDING": "run.sqlite"}
+    with pytest.raises(DataError, match=r"recording shop.sqlite: not a recording: a database with the tables orders"):
+        run("recording", *(files.get(word, word) for word in command))
+    assert (tmp_path / "shop.sqlite").read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"shop.sqlite", "run.sqlite", "keys.txt"}
+
+
+def test_reading_a_recording_changes_nothing_beside_it_or_in_it(tmp_path: Path) -> None:
+    with Recording(tmp_path / "r.sqlite"):
+        pass
+    before = (tmp_path / "r.sqlite").read_bytes()
+    run("recording", "stats", tmp_path / "r.sqlite")
+    assert [path.name for path in tmp_path.iterdir()] == ["r.sqlite"]
+    assert (tmp_path / "r.sqlite").read_bytes() == before
+
+
+def test_the_stats_of_a_recording_that_is_being_written_count_what_is_in_its_log(tmp_path: Path) -> None:
+    with Recording(tmp_path / "r.sqlite") as recording:
+        model = Recorded(ScriptedModel(["SELECT 1"]), recording, "fill")
+        model.chat([Message("user", "q")], sampling=Sampling())
+        [counted] = run("recording", "stats", tmp_path / "r.sqlite")["models"]
+    assert counted["completions"] == 1
+
+
+def test_the_key_of_an_endpoint_comes_from_the_variable_that_the_command_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_MODEL_KEY", "s3cret")
+    with serving(behave) as server:
+        named = f"{server.base_url}#m"
+        run("model", "check", named, "--api-key-env", "TEST_MODEL_KEY")
+        with Recording(tmp_path / "r.sqlite") as recording, using_model(named) as model:
+            Recorded(model, recording, "fill").chat([Message("user", "q")], sampling=Sampling())
+        run("recording", "verify", tmp_path / "r.sqlite", "--model", named, "--api-key-env", "TEST_MODEL_KEY")
+        sent = [headers.get("authorization") for headers in server.headers]
+    assert sent == ["Bearer s3cret", None, "Bearer s3cret"]
 
 
 def test_prune_without_saying_what_to_keep_is_a_users_mistake(tmp_path: Path) -> None:

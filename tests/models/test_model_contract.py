@@ -43,7 +43,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LanguageMo
         with serving(behave) as server:
             remote = open_model(f"{server.base_url}#m")
             yield remote
-            remote.close()  # type: ignore[attr-defined]
+            remote.close()
     else:
         yield request.getfixturevalue("local")
 
@@ -151,6 +151,23 @@ def test_a_bad_setting_is_one_line_naming_the_key(spec: Any, said: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_a_closed_model_can_be_asked_again(model: LanguageModel) -> None:
+    before = model.chat([Message("user", "Say yes.")], sampling=SHORT)
+    model.close()
+    assert model.chat([Message("user", "Say yes.")], sampling=SHORT).text == before.text
+
+
+def test_a_model_says_how_many_calls_it_serves_at_once(model: LanguageModel) -> None:
+    assert model.slots >= 1
+
+
+def test_an_empty_reply_is_recorded_like_any_other_answer(tmp_path: Path) -> None:
+    with Recording(tmp_path / "r.sqlite") as recording:
+        for script in ([""], []):
+            reply = Recorded(ScriptedModel(script), recording, "fill").chat([Message("user", "q")], sampling=SHORT)
+            assert reply.text == ""
+
+
 def test_a_scripted_model_without_a_reply_says_for_which_prompt() -> None:
     model = ScriptedModel({r"boats": "SELECT 1"})
     assert model.chat([Message("user", "How many boats?")], sampling=SHORT).text == "SELECT 1"
@@ -160,7 +177,7 @@ def test_a_scripted_model_without_a_reply_says_for_which_prompt() -> None:
 
 
 def test_a_failed_request_is_asked_again_the_next_time(tmp_path: Path) -> None:
-    replies = iter(["", "SELECT 1"])
+    replies = iter([None, "SELECT 1"])
     with Recording(tmp_path / "r.sqlite") as recording:
         recorded = Recorded(ScriptedModel(lambda messages, sampling: next(replies)), recording, "fill")
         with pytest.raises(BadReply):

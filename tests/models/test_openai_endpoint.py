@@ -11,8 +11,17 @@ from typing import Any
 import pytest
 from model_endpoints import Answer, Handler, Server, behave, completion, serving
 
-from sqlcrystal.errors import BadReply, ConfigError, ModelError, ModelRejected, ModelTimeout, ModelUnavailable
-from sqlcrystal.models import open_model
+from sqlcrystal.config import with_key
+from sqlcrystal.errors import (
+    BadReply,
+    ConfigError,
+    ModelError,
+    ModelRefusedAccess,
+    ModelRejected,
+    ModelTimeout,
+    ModelUnavailable,
+)
+from sqlcrystal.models import open_model, using_model
 from sqlcrystal.models.endpoint import RetryPolicy
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, Prices
 from sqlcrystal.types import Completion, Message, Sampling
@@ -67,7 +76,7 @@ def no_choices(handler: Handler, body: dict[str, Any], attempt: int) -> None:
     handler.reply(200, b'{"choices": []}')
 
 
-def no_content(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+def say_nothing(handler: Handler, body: dict[str, Any], attempt: int) -> None:
     handler.reply(200, completion(None))
 
 
@@ -80,7 +89,6 @@ FAULTS: dict[str, tuple[Answer, type[ModelError]]] = {
     "broken off": (break_off, ModelUnavailable),
     "truncated JSON": (truncate, BadReply),
     "empty choices": (no_choices, BadReply),
-    "missing content": (no_content, BadReply),
 }
 
 
@@ -100,12 +108,40 @@ def test_a_lasting_fault_ends_in_its_typed_error_after_exactly_the_attempts_of_t
         assert len(server.attempts["q"]) == 3
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 422])
-def test_a_refused_request_is_not_sent_again_and_says_what_the_endpoint_said(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, ModelRejected),
+        (413, ModelRejected),
+        (422, ModelRejected),
+        (401, ModelRefusedAccess),
+        (402, ModelRefusedAccess),
+        (403, ModelRefusedAccess),
+        (404, ModelRefusedAccess),
+    ],
+)
+def test_a_refusal_is_not_asked_again_and_says_what_the_endpoint_said(status: int, error: type[ModelError]) -> None:
     with serving(refuse(status)) as server:
-        with pytest.raises(ModelRejected, match=rf"HTTP {status}: .*no"):
+        with pytest.raises(error, match=rf"HTTP {status}: .*no"):
             ask(client(server))
         assert len(server.attempts["q"]) == 1
+
+
+def test_a_refused_caller_is_not_mistaken_for_a_refused_prompt() -> None:
+    assert not issubclass(ModelRefusedAccess, ModelRejected)
+
+
+def test_a_refused_key_is_told_by_its_variable_and_a_missing_one_by_how_to_give_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SQLCRYSTAL_API_KEY", raising=False)
+    monkeypatch.setenv("TEST_MODEL_KEY", "s3cret")
+    with serving(refuse(401)) as server:
+        with pytest.raises(ModelRefusedAccess, match="no key was sent: set SQLCRYSTAL_API_KEY"):
+            ask(client(server))
+        with pytest.raises(ModelRefusedAccess, match="the key came from TEST_MODEL_KEY") as refused:
+            ask(client(server, api_key="${TEST_MODEL_KEY}"))
+    assert "s3cret" not in str(refused.value)
 
 
 def test_an_endpoint_nobody_listens_on_is_unavailable() -> None:
@@ -147,14 +183,23 @@ def test_the_deadline_holds_against_a_body_sent_byte_by_byte() -> None:
         assert time.monotonic() - started < 1.5
 
 
-def test_a_reply_cut_off_before_its_first_word_is_not_asked_again() -> None:
+def test_a_reply_cut_off_before_its_first_word_is_an_empty_answer_and_not_asked_again() -> None:
     def cut(handler: Handler, body: dict[str, Any], attempt: int) -> None:
         handler.reply(200, completion("", finish_reason="length"))
 
     with serving(cut) as server:
-        with pytest.raises(BadReply, match="raise max_tokens"):
-            ask(client(server))
+        reply = ask(client(server))
+        assert (reply.text, reply.finish_reason, reply.completion_tokens) == ("", "length", 3)
         assert len(server.attempts["q"]) == 1
+
+
+def test_a_silence_that_passes_is_the_endpoints_and_one_that_lasts_is_the_models_answer() -> None:
+    with serving(fail_first(2, say_nothing)) as server:
+        assert ask(client(server)).text == "SELECT 'q'"
+    with serving(say_nothing) as server:
+        reply = ask(client(server))
+        assert (reply.text, reply.finish_reason, reply.prompt_tokens) == ("", "stop", 7)
+        assert len(server.attempts["q"]) == QUICK.attempts
 
 
 def test_no_more_calls_than_the_concurrency_are_in_flight() -> None:
@@ -187,6 +232,37 @@ def test_the_key_comes_from_the_environment_when_the_first_call_is_made(monkeypa
         monkeypatch.setenv("TEST_MODEL_KEY", "s3cret")
         ask(model)
         assert server.headers[-1]["authorization"] == "Bearer s3cret"
+
+
+def test_a_model_given_as_a_url_takes_the_usual_key_if_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(behave) as server:
+        for key in ("", "s3cret"):
+            monkeypatch.setenv("SQLCRYSTAL_API_KEY", key)
+            with using_model(f"{server.base_url}#m") as model:
+                model.chat([Message("user", "q")], sampling=Sampling())
+        without, with_key = server.headers
+    assert "authorization" not in without
+    assert with_key["authorization"] == "Bearer s3cret"
+
+
+def test_a_variable_named_for_the_key_goes_before_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLCRYSTAL_API_KEY", "usual")
+    monkeypatch.setenv("TEST_MODEL_KEY", "own")
+    with serving(behave) as server:
+        with using_model(with_key(f"{server.base_url}#m", "TEST_MODEL_KEY")) as model:
+            model.chat([Message("user", "q")], sampling=Sampling())
+        assert server.headers[-1]["authorization"] == "Bearer own"
+
+
+def test_a_key_given_in_place_of_a_variable_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigError, match="--api-key-env: give the name") as refused:
+        with_key("http://127.0.0.1/v1#m", "sk-123")
+    assert "sk-123" not in str(refused.value)
+
+
+def test_a_model_in_this_process_takes_no_key() -> None:
+    with pytest.raises(ConfigError, match="--api-key-env: a model that runs in this process takes no key"):
+        with_key("qwen2.5-coder-0.5b", "SOME_KEY")
 
 
 def test_a_key_written_out_is_refused() -> None:

@@ -134,6 +134,29 @@ def test_overrides_reach_nested_keys_and_read_toml_or_else_text(tmp_path: Path) 
     assert study.recordings == (str(tmp_path / "a.jsonl.xz"),)
 
 
+URL = "http://127.0.0.1:9/v1#m"
+
+
+@pytest.mark.parametrize(
+    ("written", "overrides", "model"),
+    [
+        (
+            "qwen2.5-coder-1.5b",
+            [f"model={URL}", "model.api_key=${MY_KEY}"],
+            {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", "name": "m", "api_key": "${MY_KEY}"},
+        ),
+        (URL, ["model.concurrency=64"], {"kind": "openai", "base_url": URL[:-2], "name": "m", "concurrency": 64}),
+        ("qwen2.5-coder-1.5b", ["model.slots=2"], {"kind": "local", "name": "qwen2.5-coder-1.5b", "slots": 2}),
+        ("mine.gguf", ["model.slots=2"], {"kind": "local", "path": "mine.gguf", "slots": 2}),
+    ],
+)
+def test_an_override_of_one_key_keeps_what_the_models_short_form_said(
+    tmp_path: Path, written: str, overrides: list[str], model: dict[str, object]
+) -> None:
+    (tmp_path / "s.toml").write_text(f'model = "{written}"')
+    assert read_study(tmp_path / "s.toml", overrides).model == model
+
+
 @pytest.mark.parametrize("override", ["seeds", "=1", "seeds=[]", "seeds=[1, 1]", "budget=0"])
 def test_a_bad_override_is_refused(tmp_path: Path, override: str) -> None:
     path = tmp_path / "mine.toml"

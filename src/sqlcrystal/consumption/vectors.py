@@ -42,3 +42,7 @@ class Vectors:
             while len(self._rows) > self._limit:
                 del self._rows[next(iter(self._rows))]
         return np.array([known[text] for text in texts], dtype=np.float32)
+
+    def close(self) -> None:
+        """Close the embedder; what was embedded stays known."""
+        self._embedder.close()

@@ -44,7 +44,8 @@ class CachedEmbedder:
             return np.stack([self._memory[key] for key in keys])
 
     def close(self) -> None:
-        """Release the file."""
+        """Release the file and the embedder behind it."""
+        self._embedder.close()
         with self._lock:
             if self._disk is not None:
                 self._disk.close()

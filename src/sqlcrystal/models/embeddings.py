@@ -2,8 +2,10 @@
 
 import hashlib
 import importlib.util
+import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from sqlcrystal.config import embedder_table
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.models.endpoint import Endpoint, RetryPolicy, bad_reply
 from sqlcrystal.models.openai import endpoint_digest
@@ -42,12 +45,18 @@ class WordLlamaEmbedder:
             return np.zeros((0, 256), dtype=np.float32)
         with self._lock:
             if self._model is None:
-                from wordllama import WordLlama
+                with _root_logger_left_alone():
+                    from wordllama import WordLlama
 
                 self._model = WordLlama.load(cache_dir=self._folder, disable_download=True)
             with np.errstate(invalid="ignore", divide="ignore"):
                 vectors = self._model.embed(list(texts))
         return _normalised(vectors)
+
+    def close(self) -> None:
+        """Free the weights; the next call reads them again."""
+        with self._lock:
+            self._model = None
 
 
 class MiniLMEmbedder:
@@ -76,6 +85,11 @@ class MiniLMEmbedder:
             self._load()
             rows = [self._embed_one(text) for text in texts]
         return _normalised(np.array(rows, dtype=np.float32).reshape(len(rows), 384))
+
+    def close(self) -> None:
+        """Free the weights; the next call reads them again."""
+        with self._lock:
+            self._session = self._tokenizer = None
 
     def _load(self) -> None:
         if self._session is not None:
@@ -190,13 +204,23 @@ EMBEDDER_KINDS: dict[str, Callable[[Mapping[str, Any]], Embedder]] = {
 def open_embedder(spec: str | Mapping[str, Any] = "wordllama") -> Embedder:
     """The embedder a kind, a URL `http://host/v1#model` or a table with `kind` stands for."""
     if isinstance(spec, str):
-        url, _, name = spec.partition("#")
-        remote = spec.startswith(("http://", "https://"))
-        spec = {"kind": "openai", "base_url": url, "name": name} if remote else {"kind": spec}
+        spec = embedder_table(spec)
     kind = spec.get("kind", "wordllama")
     if kind not in EMBEDDER_KINDS:
         raise ConfigError.unknown("embedder", kind, EMBEDDER_KINDS)
     return EMBEDDER_KINDS[kind](spec)
+
+
+@contextmanager
+def _root_logger_left_alone() -> Iterator[None]:
+    """WordLlama sets up the root logger as it is imported, which would print every package's log lines."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
 
 
 def _normalised(vectors: NDArray[Any]) -> Vectors:

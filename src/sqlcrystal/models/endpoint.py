@@ -16,11 +16,20 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from sqlcrystal.errors import BadReply, ConfigError, ModelError, ModelRejected, ModelTimeout, ModelUnavailable
+from sqlcrystal.errors import (
+    BadReply,
+    ConfigError,
+    ModelError,
+    ModelRefusedAccess,
+    ModelRejected,
+    ModelTimeout,
+    ModelUnavailable,
+)
 
 T = TypeVar("T")
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+NO_ACCESS_STATUSES = frozenset({401, 402, 403, 404})
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,7 +153,14 @@ class Endpoint:
         if status in TRANSIENT_STATUSES or status >= 500:
             retry_after = _retry_after(response.headers.get("retry-after", ""))
             raise TransientError(ModelUnavailable(said), retry_after=retry_after)
-        raise ModelRejected(said)
+        if status in (401, 403):
+            said += f" ({self._key_from()})"
+        raise (ModelRefusedAccess if status in NO_ACCESS_STATUSES else ModelRejected)(said)
+
+    def _key_from(self) -> str:
+        if self._api_key:
+            return f"the key came from {self._api_key[2:-1]}"
+        return "no key was sent: set SQLCRYSTAL_API_KEY, or name the variable that holds it with --api-key-env"
 
 
 def bad_reply(message: str) -> TransientError:

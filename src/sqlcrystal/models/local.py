@@ -179,11 +179,10 @@ class _Reply:
             raise _refusal(name, self._error)
         if self._timed_out:
             raise ModelTimeout(f"model {name}: no whole reply within {self._deadline:g} s")
-        text = "".join(self._text)
-        if not text.strip():
-            raise BadReply(f"model {name}: the reply is empty (finish reason {self._finish_reason or 'unknown'})")
+        if not self._usage:
+            raise BadReply(f"model {name}: the reply broke off (finish reason {self._finish_reason or 'unknown'})")
         return Completion(
-            text=text,
+            text="".join(self._text),
             finish_reason=self._finish_reason,
             prompt_tokens=self._usage["prompt_tokens"],
             completion_tokens=self._usage["completion_tokens"],

@@ -1,6 +1,7 @@
 """Any endpoint that speaks OpenAI's chat completions: vLLM, Ollama, llama-server, hosted services."""
 
 import hashlib
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.errors import BadReply, ConfigError
-from sqlcrystal.models.endpoint import Endpoint, RetryPolicy, bad_reply
+from sqlcrystal.models.endpoint import Endpoint, RetryPolicy, TransientError, bad_reply
 from sqlcrystal.types import Completion, Message, Sampling
+
+KEY_VARIABLE = "SQLCRYSTAL_API_KEY"
+"""Where the key of a model's endpoint is looked for when its settings name no other variable."""
 
 
 class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +64,7 @@ class OpenAIModel:
         self.slots = settings.concurrency
         self._endpoint = Endpoint(
             settings.base_url,
-            api_key=settings.api_key,
+            api_key=settings.api_key or (f"${{{KEY_VARIABLE}}}" if os.environ.get(KEY_VARIABLE) else ""),
             concurrency=settings.concurrency,
             policy=settings.retry,
             headers=settings.headers,
@@ -77,7 +81,10 @@ class OpenAIModel:
             **self.settings.extra,
         }
         started = time.perf_counter()
-        reply = self._endpoint.post("/chat/completions", _without_nulls(body), _parse)
+        try:
+            reply = self._endpoint.post("/chat/completions", _without_nulls(body), _parse)
+        except _Silence as silence:  # however often it was asked: then that is its answer
+            reply = silence.completion
         return msgspec.structs.replace(reply, seconds=time.perf_counter() - started)
 
     def close(self) -> None:
@@ -113,6 +120,14 @@ class _Reply(Struct):
 _DECODER = msgspec.json.Decoder(_Reply)
 
 
+class _Silence(BadReply):
+    """A whole reply without a word in it."""
+
+    def __init__(self, completion: Completion) -> None:
+        super().__init__(f"the reply is empty (finish reason {completion.finish_reason})")
+        self.completion = completion
+
+
 def _parse(answer: bytes) -> Completion:
     try:
         reply = _DECODER.decode(answer)
@@ -121,17 +136,16 @@ def _parse(answer: bytes) -> Completion:
     if not reply.choices:
         raise bad_reply("the answer has no choices")
     choice, usage = reply.choices[0], reply.usage or _Usage()
-    text = choice.message.content or ""
-    if not text.strip():
-        if choice.finish_reason == "length":
-            raise BadReply(f"no text after {usage.completion_tokens} tokens: raise max_tokens")
-        raise bad_reply(f"the reply is empty (finish reason {choice.finish_reason})")
-    return Completion(
-        text=text,
+    completion = Completion(
+        text=choice.message.content or "",
         finish_reason=choice.finish_reason or "stop",
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
     )
+    # Reasoning that used up the tokens would do so again, and be billed again; another silence may be the endpoint's.
+    if not completion.text.strip() and completion.finish_reason != "length":
+        raise TransientError(_Silence(completion))
+    return completion
 
 
 def _without_nulls(body: Mapping[str, Any]) -> dict[str, Any]:

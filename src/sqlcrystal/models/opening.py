@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from sqlcrystal.config import model_table
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.models.catalogue import KNOWN_MODELS
 from sqlcrystal.models.local import LocalModel, LocalSettings
@@ -34,14 +35,13 @@ def using_model(spec: str | Mapping[str, Any] | ModelSettings) -> Iterator[Langu
     try:
         yield model
     finally:
-        if isinstance(model, LocalModel | OpenAIModel):
-            model.close()
+        model.close()
 
 
 def model_settings(spec: str | Mapping[str, Any] | ModelSettings) -> ModelSettings:
     """Validated settings: a known name, a path ending in .gguf, `http://host/v1#model`, or a table with `kind`."""
     if isinstance(spec, str):
-        spec = _from_text(spec)
+        spec = _named(spec)
     if not isinstance(spec, Mapping):
         return spec
     kind = spec.get("kind", "local")
@@ -54,12 +54,8 @@ def model_settings(spec: str | Mapping[str, Any] | ModelSettings) -> ModelSettin
     return settings
 
 
-def _from_text(text: str) -> dict[str, Any]:
-    if text.startswith(("http://", "https://")):
-        base_url, _, name = text.partition("#")
-        return {"kind": "openai", "base_url": base_url, "name": name}
-    if text.endswith(".gguf"):
-        return {"kind": "local", "path": text}
-    if text not in KNOWN_MODELS:
+def _named(text: str) -> dict[str, Any]:
+    table = model_table(text)
+    if "name" in table and table["kind"] == "local" and text not in KNOWN_MODELS:
         raise ConfigError.unknown("model", text, [*KNOWN_MODELS, "FILE.gguf", "http://HOST/v1#NAME"])
-    return {"kind": "local", "name": text}
+    return table

@@ -39,6 +39,7 @@ class Recorded:
             raise ConfigError.unknown("recording mode", mode, tuple(Mode))
         self.name = model.name
         self.digest = model.digest
+        self.slots = model.slots
         self.mode = Mode(mode)
         self.recording = recording
         self._model = model
@@ -59,6 +60,10 @@ class Recorded:
         if mine:
             self._settle(future, key, messages, sampling)
         return future.result()
+
+    def close(self) -> None:
+        """Close the model; the recording belongs to whoever opened it."""
+        self._model.close()
 
     def _replay(self, key: str, messages: Sequence[Message]) -> Completion:
         completion = self.recording.get(key)

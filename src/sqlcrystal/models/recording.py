@@ -18,10 +18,10 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
+from sqlcrystal.models.working_file import FORMAT, open_to_read, open_to_write
 from sqlcrystal.types import Completion, Message, Sampling
 
 SHIPPED_SUFFIX = ".jsonl.xz"
-FORMAT = 1
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -65,10 +65,11 @@ class Recording:
     against a crash of the process.
     """
 
-    def __init__(self, path: Path | str, *, also: Sequence["Recording"] = ()) -> None:
-        """Open or create a working file, or read a shipped one."""
+    def __init__(self, path: Path | str, *, also: Sequence["Recording"] = (), read_only: bool = False) -> None:
+        """Open or create a working file, or read a shipped one; a file that is something else is left untouched."""
         self.path = Path(path)
         self.shipped = self.path.name.endswith(SHIPPED_SUFFIX)
+        self.read_only = read_only or self.shipped
         self._also = tuple(also)
         self._lock = threading.Lock()
         self._entries: dict[str, Entry] = {}
@@ -76,7 +77,7 @@ class Recording:
         if self.shipped:
             self._entries = {entry.key: entry for entry in _read_shipped(self.path)}
         else:
-            self._connection = _open_working_file(self.path)
+            self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
 
     def get(self, key: str) -> Completion | None:
         """The completion recorded under a key, here or in the recordings looked into also."""
@@ -85,15 +86,15 @@ class Recording:
 
     def entry(self, key: str) -> Entry | None:
         """The whole entry under a key."""
-        found = self._own(key)
-        if found is not None:
-            return found
+        entry = self._own(key)
+        if entry is not None:
+            return entry
         for other in self._also:
-            found = other.entry(key)
-            if found is not None:
-                if not self.shipped:
-                    self.add([found])
-                return found
+            entry = other.entry(key)
+            if entry is not None:
+                if not self.read_only:
+                    self.add([entry])
+                return entry
         return None
 
     def add(self, entries: Iterable[Entry]) -> int:
@@ -102,6 +103,8 @@ class Recording:
             raise DataError(
                 f"recording {self.path}: a shipped recording is never changed; merge it into a working file"
             )
+        if self.read_only:
+            raise DataError(f"recording {self.path}: opened to be read only")
         rows = [_as_row(entry) for entry in entries]
         with self._lock, self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO completion VALUES (?, ?, ?, ?, ?, ?)", rows)
@@ -110,12 +113,12 @@ class Recording:
     def entries(self) -> Iterator[Entry]:
         """Every entry of this file, sorted by model and prompt so that like prompts lie together."""
         if self._connection is None:
-            found = list(self._entries.values())
+            entries = list(self._entries.values())
         else:
             with self._lock:
                 rows = self._connection.execute("SELECT * FROM completion").fetchall()
-            found = [_from_row(row) for row in rows]
-        yield from sorted(found, key=_shipping_order)
+            entries = [_from_row(row) for row in rows]
+        yield from sorted(entries, key=_shipping_order)
 
     def keys(self) -> frozenset[str]:
         """The keys of every entry of this file."""
@@ -212,31 +215,6 @@ def _read_shipped(path: Path) -> Iterator[Entry]:
             yield decoder.decode(line)
     except msgspec.MsgspecError as error:
         raise DataError(f"recording {path}: not a recording: {error}") from None
-
-
-def _open_working_file(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, FORMAT):
-            raise DataError(f"recording {path}: format {version}; this version reads {FORMAT}")
-        with connection:
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS completion ("
-                "key TEXT PRIMARY KEY, model TEXT NOT NULL, digest TEXT NOT NULL, "
-                "messages BLOB NOT NULL, sampling BLOB NOT NULL, completion BLOB NOT NULL) WITHOUT ROWID"
-            )
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise DataError(f"recording {path}: not a recording: {error}") from None
-    except DataError:
-        connection.close()
-        raise
-    return connection
 
 
 _Row = tuple[str, str, str, bytes, bytes, bytes]

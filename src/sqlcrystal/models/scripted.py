@@ -24,6 +24,7 @@ class ScriptedModel:
         self.digest = hashlib.sha256(f"scripted:{name}".encode()).hexdigest()
         self.prompts: list[tuple[Message, ...]] = []
         self.samplings: list[Sampling] = []
+        self.slots = 4
         self._lock = threading.Lock()
         self._reply = _as_callable(script)
 
@@ -35,10 +36,13 @@ class ScriptedModel:
             reply = self._reply(messages, sampling)
         if isinstance(reply, Completion):
             return reply
-        if not reply:
+        if reply is None:
             raise BadReply(f"{self.name}: the script has no reply to …{prompt_text(messages)[-200:]!r}")
         prompt_tokens = sum(len(message.content.split()) for message in messages)
         return Completion(text=reply, prompt_tokens=prompt_tokens, completion_tokens=len(reply.split()))
+
+    def close(self) -> None:
+        """Nothing to release."""
 
 
 def prompt_text(messages: Sequence[Message]) -> str:

@@ -50,7 +50,7 @@ class Counting:
 
     def __init__(self, model: LanguageModel) -> None:
         """Count from zero."""
-        self.name, self.digest = model.name, model.digest
+        self.name, self.digest, self.slots = model.name, model.digest, model.slots
         self.sent = 0
         self.inner = model
         self._lock = Lock()
@@ -61,6 +61,10 @@ class Counting:
         with self._lock:
             self.sent += 1
         return completion
+
+    def close(self) -> None:
+        """Close the model."""
+        self.inner.close()
 
 
 class Opened(Struct, kw_only=True):
@@ -93,17 +97,19 @@ def run_study(
         raise ConfigError.unknown("--engine", engine, ENGINES)
     started = _now()
     until = None if minutes is None else time.monotonic() + 60 * minutes
-    if engine == "ray" and model is None:
-        from sqlcrystal.models.spread import RayModel
-
-        model = RayModel(study.model, workers=jobs or JOBS)
     folder.mkdir(parents=True, exist_ok=True)
-    with open_study(study, folder / RECORDING, model=model, embedder=embedder) as opened:
+    with ExitStack() as stack:
+        if engine == "ray" and model is None:
+            from sqlcrystal.models.spread import RayModel
+
+            model = RayModel(study.model, workers=jobs or JOBS)
+            stack.callback(model.close)
+        opened = stack.enter_context(open_study(study, folder / RECORDING, model=model, embedder=embedder))
         (folder / STUDY).write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=2))
         runner = Runner(
             opened.workshop,
             logs=Logs(folder / "log"),
-            jobs=jobs or default_jobs(model or opened.counting.inner),
+            jobs=jobs or opened.model.slots,
             reporter=reporter,
             until=until,
         )
@@ -126,6 +132,8 @@ def open_study(
         world = World(load_questions(study), check=study.check, timeout=study.timeout)
         stack.callback(world.close)
         counting = Counting(model or open_model(study.model))
+        if model is None:
+            stack.callback(counting.close)
         layers = [stack.enter_context(Recording(path)) for path in _layers(study)]
         working = stack.enter_context(Recording(recording, also=layers))
         recorded = Recorded(counting, working, study.mode)
@@ -135,6 +143,7 @@ def open_study(
             opened = embedder or open_embedder(study.embedder)
             if opened.name != "wordllama" and embedder is None:  # slow, or not the same twice
                 opened = CachedEmbedder(opened, recording.with_name("embeddings.sqlite"))
+            if embedder is None:
                 stack.callback(opened.close)
             return Vectors(opened)
 
@@ -203,12 +212,6 @@ def make_ledger(opened: Opened, facts: Facts, *, started: str) -> Ledger:
         cards=tuple(facts.cards),
         questions={case.question.id: case.question.text for case in opened.world.benchmark.cases},
     )
-
-
-def default_jobs(model: LanguageModel) -> int:
-    """As many questions at once as the model serves."""
-    slots = getattr(model, "slots", None) or getattr(getattr(model, "settings", None), "concurrency", None)
-    return int(slots or JOBS)
 
 
 def _layers(study: StudyFile) -> list[Path]:

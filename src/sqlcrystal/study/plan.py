@@ -17,7 +17,7 @@ from sqlcrystal.errors import RecordingMiss
 from sqlcrystal.models.recording import Recording, request_key
 from sqlcrystal.protocols import Embedder, LanguageModel
 from sqlcrystal.study.design import PlannedArm, gate_of
-from sqlcrystal.study.opening import Opened, default_jobs, open_study
+from sqlcrystal.study.opening import Opened, open_study
 from sqlcrystal.study.order import Phase, phases, runs
 from sqlcrystal.study.work import Workshop
 from sqlcrystal.study.world import key_of
@@ -79,7 +79,7 @@ class Peeking:
 
     def __init__(self, model: LanguageModel, layers: Sequence[Recording]) -> None:
         """Look into these recordings."""
-        self.name, self.digest = model.name, model.digest
+        self.name, self.digest, self.slots = model.name, model.digest, model.slots
         self._layers = layers
         self._asked: set[str] = set()
         self.recorded = 0
@@ -101,6 +101,9 @@ class Peeking:
             self.seen.append(found)
         return found
 
+    def close(self) -> None:
+        """Nothing to release."""
+
 
 def plan_study(
     study: StudyFile,
@@ -116,7 +119,7 @@ def plan_study(
         with open_study(study, Path(scratch) / "none.sqlite", model=model, embedder=embedder) as opened:
             layers = [Recording(path) for path in reading]
             try:
-                return Planner(opened, layers, jobs=default_jobs(opened.counting.inner)).plan()
+                return Planner(opened, layers, jobs=opened.model.slots).plan()
             finally:
                 for one in layers:
                     one.close()

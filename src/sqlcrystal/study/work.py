@@ -71,7 +71,7 @@ class Metered:
 
     def __init__(self, model: LanguageModel) -> None:
         """Count from zero."""
-        self.name, self.digest = model.name, model.digest
+        self.name, self.digest, self.slots = model.name, model.digest, model.slots
         self._model = model
         self.calls: list[Asked] = []
 
@@ -80,6 +80,9 @@ class Metered:
         completion = self._model.chat(messages, sampling=sampling)
         self.calls.append(Asked(tuple(messages), sampling, completion))
         return completion
+
+    def close(self) -> None:
+        """Leave the model open: others ask it too."""
 
 
 class Workshop:

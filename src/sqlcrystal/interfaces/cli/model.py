@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 model_app = typer.Typer(help="The embedded models: list them, pull their weights, check that one answers.")
@@ -90,14 +91,17 @@ def pull(
 @model_app.command()
 def check(
     model: Annotated[str, typer.Argument(help="A name from `model list`, a FILE.gguf or http://HOST/v1#NAME.")],
+    *,
+    api_key_env: ApiKeyEnv = None,
     json: Json = False,
 ) -> None:
     """Load a model, ask it one question and print the reply with tokens per second."""
+    from sqlcrystal.config import with_key
     from sqlcrystal.models import using_model
     from sqlcrystal.models.local import LocalModel
     from sqlcrystal.types import Message, Sampling
 
-    with using_model(model) as opened:
+    with using_model(with_key(model, api_key_env) if api_key_env else model) as opened:
         started = time.perf_counter()
         if isinstance(opened, LocalModel):
             opened.load()

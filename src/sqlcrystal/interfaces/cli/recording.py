@@ -1,12 +1,14 @@
 """`sqlcrystal recording`: look into, join, shrink, ship and check recordings."""
 
 import random
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 recording_app = typer.Typer(help="Recordings of model calls: stats, merge, prune, export, verify.")
@@ -31,7 +33,7 @@ def show_stats(recording: Source, json: Json = False) -> None:
     """How many completions of which model, with their tokens and seconds."""
     from sqlcrystal.models.recording import Recording, stats
 
-    with Recording(_existing(recording)) as opened:
+    with Recording(_existing(recording), read_only=True) as opened:
         rows = stats(opened)
     if json:
         print_json({"recording": str(recording), "bytes": recording.stat().st_size, "models": rows})
@@ -54,14 +56,11 @@ def merge(
     from sqlcrystal.models.recording import Recording
     from sqlcrystal.models.recording import merge as merge_all
 
-    sources = [Recording(_existing(path)) for path in recordings]
-    try:
-        with Recording(out) as target:
-            merge_all(sources, target)
-            held = len(target)
-    finally:
-        for source in sources:
-            source.close()
+    with ExitStack() as stack:
+        sources = [stack.enter_context(Recording(_existing(path), read_only=True)) for path in recordings]
+        target = stack.enter_context(Recording(out))
+        merge_all(sources, target)
+        held = len(target)
     _print_written(out, held, json=json)
 
 
@@ -77,7 +76,7 @@ def export(
 
     if not out.name.endswith(SHIPPED_SUFFIX):
         raise ConfigError(f"--out: {out.name} does not end in {SHIPPED_SUFFIX}")
-    with Recording(_existing(recording)) as opened:
+    with Recording(_existing(recording), read_only=True) as opened:
         held = export_to(opened, out)
     _print_written(out, held, json=json)
 
@@ -100,9 +99,9 @@ def prune(
         raise ConfigError("recording prune: say what to keep with --used-by RECORDING or --keys FILE")
     keep = set(_existing(keys).read_text(encoding="utf-8").split()) if keys else set()
     for path in used_by or ():
-        with Recording(_existing(path)) as run:
+        with Recording(_existing(path), read_only=True) as run:
             keep |= run.keys()
-    with Recording(_existing(recording)) as opened:
+    with Recording(_existing(recording), read_only=True) as opened:
         held = prune_to(opened, keep, out)
     _print_written(out, held, json=json)
 
@@ -120,21 +119,23 @@ def verify(
     jobs: Annotated[
         int, typer.Option("--jobs", help="Asked at once; more changes the batches a greedy reply sees.")
     ] = 1,
+    api_key_env: ApiKeyEnv = None,
     json: Json = False,
 ) -> None:
     """Re-ask a random sample live and report how many replies are the same word for word."""
+    from sqlcrystal.config import with_key
     from sqlcrystal.models import using_model
     from sqlcrystal.models.catalogue import KNOWN_MODELS
     from sqlcrystal.models.recorded import verify as verify_model
     from sqlcrystal.models.recording import Recording, stats
 
-    with Recording(_existing(recording)) as opened:
+    with Recording(_existing(recording), read_only=True) as opened:
         names = model or [row.model for row in stats(opened) if row.model in KNOWN_MODELS]
         if not names:
             raise ConfigError(f"recording {recording}: holds no known model; name one with --model")
         reports = []
         for name in names:
-            with using_model(name) as asked:
+            with using_model(with_key(name, api_key_env) if api_key_env else name) as asked:
                 reports.append(verify_model(opened, asked, n=n, rng=random.Random(seed), jobs=jobs))
     if json:
         print_json({"recording": str(recording), "seed": seed, "models": reports})

@@ -21,6 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -58,13 +59,14 @@ def run(
         float | None,
         typer.Option("--until", metavar="MINUTES", help="Begin no question after so many minutes; run again to go on."),
     ] = None,
+    api_key_env: ApiKeyEnv = None,
     json: Json = False,
 ) -> None:
     """Run a study, or go on with the one in DIR; whatever is recorded is never asked again."""
     from sqlcrystal.config import read_study
     from sqlcrystal.study.opening import run_study
 
-    study = read_study(file, overrides or ())
+    study = read_study(file, overrides or (), api_key_env=api_key_env)
     folder = out or Path("runs") / study.name
     with told() as reporter:
         finished = run_study(study, folder, jobs=jobs, engine=engine, minutes=until, reporter=reporter)
