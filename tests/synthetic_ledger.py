@@ -1,13 +1,20 @@
-"""A deterministic, made-up study with every arm of the paper: for testing reports, never for reading results."""
+"""A deterministic, made-up study with every arm of studies/paper.toml: for testing reports, not for reading results."""
 
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
+from pathlib import Path
 
-from sqlcrystal.study.ledger import Arm, BankedCard, Contrast, Ledger, Manifest, Outcome
+from msgspec.structs import replace
+
+from sqlcrystal.config import read_study
+from sqlcrystal.study.design import COLLECTING, Design, PlannedArm, design
+from sqlcrystal.study.ledger import Arm, BankedCard, Ledger, Manifest, Outcome
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.types import CardId
 
+PAPER = Path(__file__).parents[1] / "studies" / "paper.toml"
 DATABASES = tuple(
     f"db_{name}"
     for name in (
@@ -26,6 +33,7 @@ DATABASES = tuple(
 SEEDS = (42, 7, 13)
 QUESTIONS = 30
 HELD_OUT = 9
+BANKED = 6
 DIFFICULTIES = ("simple", "simple", "moderate", "moderate", "challenging")
 GAIN = {
     "none": 0.0,
@@ -34,57 +42,31 @@ GAIN = {
     "foreign": -0.03,
     "schema-similar": -0.02,
     "random": 0.04,
-    "ungated": -0.04,
+    "T4 ungated": -0.04,
     "T4": 0.05,
-    "none CoT": 0.05,
-    "W0 CoT": 0.11,
+    "CoT none": 0.05,
+    "CoT": 0.11,
+    "explore first": 0.02,
     "W5-lesson": 0.03,
     "k=1": 0.04,
     "k=10": 0.12,
 }
-WRITERS = ("W1", "W2", "W3", "W3+A", "W4", "W5", "W5-lesson")
+CHANCE = {"replay": 0.96, "retention": 0.55, "rerun": 0.02}
+"""How often a banked question is right, by setting."""
+YIELD = {"T1": 0.15, "T2": 0.15, "T4": 0.1, "explore": 0.12}
+"""Which share of the failures a source repairs; the others repair what the default does."""
+WORDS = ("open", "late", "paid", "lost", "new", "old", "closed", "shared", "urgent", "foreign", "spare")
 
 
-def arms() -> tuple[Arm, ...]:
-    """Every arm of the paper, one change each against W0, and the two grids."""
-    made = [Arm(name="none", factor="retriever", retriever="none", k=0), Arm(name="W0")]
-    made += [Arm(name=writer, factor="writer", writer=writer) for writer in WRITERS]
-    made += [
-        Arm(name=r, factor="retriever", retriever=r)
-        for r in ("bm25", "payload", "mmr", "random", "foreign", "schema-similar")
-    ]
-    made += [Arm(name=f"k={k}", factor="k", k=k) for k in (1, 3, 10)]
-    made += [Arm(name=f"{w} k={k}", factor="k", writer=w, k=k) for w in ("W3+A", "W5") for k in (1, 3, 10)]
-    made += [Arm(name=f"bank {b} k={k}", factor="bank", bank=b, k=k) for b in ("25%", "50%", "75%") for k in (5, 10)]
-    made += [Arm(name="permuted", factor="correspondence", correspondence="permuted")]
-    made += [Arm(name=s, factor="source", source=s) for s in ("T1", "T2", "T4", "success", "union")]
-    made += [Arm(name=f"T3 as {s}", factor="bank", bank=f"matched:{s}:0") for s in ("T1", "T2", "T4")]
-    made += [Arm(name=f"success as W0 {d}", factor="bank", source="success", bank=f"matched:W0:{d}") for d in (0, 1)]
-    made += [Arm(name="ungated", factor="admission", source="T4", admission="ungated")]
-    made += [Arm(name=f"noisy {n}", factor="admission", admission=f"noisy:{n}") for n in ("5%", "20%")]
-    made += [
-        Arm(name="none CoT", factor="solver", retriever="none", k=0, solver="chain-of-thought"),
-        Arm(name="W0 CoT", factor="solver", solver="chain-of-thought"),
-    ]
-    return tuple(made)
-
-
-CONTRASTS = (
-    Contrast(name="memory", a="none", b="W0", confirmatory=True),
-    Contrast(name="verification", a="ungated", b="T4", confirmatory=True),
-    Contrast(name="width", a="k=1", b="k=10", confirmatory=True),
-    Contrast(name="mispaired", a="none", b="permuted", confirmatory=True),
-    Contrast(name="correspondence", a="permuted", b="W0", confirmatory=True),
-    Contrast(name="W5 against W0", a="W0", b="W5"),
-)
+@cache
+def paper_design() -> Design:
+    """The arms, settings and contrasts of studies/paper.toml."""
+    return design(read_study(PAPER))
 
 
 def draw(*parts: object) -> float:
     """A number in [0, 1) that depends on the parts alone."""
     return int.from_bytes(blake2b(repr(parts).encode(), digest_size=7).digest(), "big") / 2**56
-
-
-WORDS = ("open", "late", "paid", "lost", "new", "old", "closed", "shared", "urgent", "foreign", "spare")
 
 
 def text_of(database: str, index: int) -> str:
@@ -105,9 +87,9 @@ class Study:
     """Builds the rows of one made-up study."""
 
     def __init__(
-        self, roster: tuple[Arm, ...], seeds: tuple[int, ...], databases: tuple[str, ...], strength: float
+        self, roster: Sequence[PlannedArm], seeds: Sequence[int], databases: Sequence[str], strength: float
     ) -> None:
-        self.roster, self.seeds, self.databases, self.strength = roster, seeds, databases, strength
+        self.roster, self.strength = roster, strength
         self.outcomes: list[Outcome] = []
         self.cards: list[BankedCard] = []
         for seed in seeds:
@@ -117,171 +99,126 @@ class Study:
     def fill(self, seed: int, database: str) -> None:
         order = sorted(range(QUESTIONS), key=lambda index: draw("split", seed, database, index))
         held, collected = order[:HELD_OUT], order[HELD_OUT:]
-        banked = [index for index in collected if not self.solves("none", seed, database, index)][:6]
-        for arm in self.roster:
-            bank = self.bank(arm, seed, database, banked)
-            for index in held:
-                self.add(arm, "transfer", seed, database, index, bank)
-            if arm.name in ("W0", "W1", "W2", "W3", "W3+A", "W4", "W5", "T1", "T2", "T4"):
-                for index in banked:
-                    self.add(
-                        arm,
-                        "replay",
-                        seed,
-                        database,
-                        index,
-                        bank,
-                        right=draw("replay", arm.name, seed, database, index) < 0.96,
-                    )
-            if arm.name in ("none", "W0"):
-                for index in held:
-                    flips = draw("again", arm.name, seed, database, index) < 0.02
-                    self.add(
-                        arm,
-                        "again",
-                        seed,
-                        database,
-                        index,
-                        bank,
-                        right=self.solves(arm.name, seed, database, index) != flips,
-                        run=1,
-                    )
-            if arm.name in ("W0", "W5"):
-                for index in banked:
-                    self.add(
-                        arm,
-                        "retention",
-                        seed,
-                        database,
-                        index,
-                        bank,
-                        right=draw("keep", arm.name, seed, database, index) < 0.55,
-                    )
-        for index in banked:
-            self.add(
-                self.roster[0], "rerun", seed, database, index, [], right=draw("rerun", seed, database, index) < 0.02
-            )
-        for index in held:
-            self.repair("none", "repair", seed, database, index)
-            self.repair("W0", "repair", seed, database, index, cards=(CardId(f"W0-T3-{database}-{banked[0]}"),))
-        for index in collected:
-            self.repair("W0", "collection", seed, database, index, yields=index in banked)
+        failed = [index for index in collected if not self.solves("none", seed, database, index)]
+        banked = failed[:BANKED]
+        for planned in self.roster:
+            arm = planned.arm
+            bank = self.bank(arm, seed, database, banked) if planned.remembers else []
+            if collects(arm):
+                self.collect(arm, seed, database, collected, banked)
+            for setting in planned.settings:
+                asked = banked if setting in CHANCE else held
+                for index in asked:
+                    self.answer(arm, setting, seed, database, index, bank)
 
     def bank(self, arm: Arm, seed: int, database: str, banked: list[int]) -> list[CardId]:
         share = int(arm.bank[:-1]) / 100 if arm.bank.endswith("%") else 1
         kept = banked[: max(1, round(share * len(banked)))]
+        moved = kept[1:] + kept[:1] if arm.correspondence == "permuted" else kept
         ids = []
-        for index in kept:
-            card = CardId(f"{arm.writer}-{arm.source}-{database}-{index}")
-            ids.append(card)
-            sql = sql_of(database, index, right=True)
-            question = text_of(database, index)
-            if arm.k:
-                self.cards.append(
-                    BankedCard(
-                        arm=arm.name,
-                        seed=seed,
-                        id=card,
-                        database=database,
-                        question_id=f"{database}-{index}",
-                        question=question,
-                        sql=sql,
-                        text=f"Q: {question}\n```sql\n{sql}\n```",
-                        tokens=100,
-                        source=arm.source,
-                        signal=arm.admission,
-                        right=arm.admission != "ungated" or index % 9 == 0,
-                        modes=("value-literal",),
-                    )
-                )
+        for index, paired in zip(kept, moved, strict=True):
+            ids.append(CardId(f"{arm.writer}-{arm.source}-{database}-{index}"))
+            sql, question = sql_of(database, paired, right=True), text_of(database, index)
+            card = BankedCard(
+                arm=arm.name,
+                seed=seed,
+                id=ids[-1],
+                database=database,
+                question_id=f"{database}-{index}",
+                question=question,
+                sql=sql,
+                text=f"Q: {question}\n```sql\n{sql}\n```",
+                tokens=100,
+                source=arm.source,
+                signal=arm.admission,
+                right=arm.admission != "ungated" or index % 9 == 0,
+                modes=("value-literal",),
+            )
+            self.cards.append(card)
         return ids
 
     def solves(self, arm: str, seed: int, database: str, index: int) -> bool:
-        level = (
-            0.45
-            + 0.25 * draw("level", database)
-            + self.strength * GAIN.get(arm, 0.07 + 0.03 * draw("arm", arm)) * (0.4 + 1.2 * draw("effect", database))
-        )
+        effect = GAIN.get(arm, 0.07 + 0.03 * draw("arm", arm)) * (0.4 + 1.2 * draw("effect", database))
+        level = 0.45 + 0.25 * draw("level", database) + self.strength * effect
         wobble = 0.3 * (draw("wobble", arm, seed, database, index) - 0.5)
         return draw("latent", database, index) + wobble < level
 
-    def add(
-        self,
-        arm: Arm,
-        setting: str,
-        seed: int,
-        database: str,
-        index: int,
-        bank: list[CardId],
-        right: bool | None = None,
-        run: int = 0,
-    ) -> None:
-        good = self.solves(arm.name, seed, database, index) if right is None else right
-        window = tuple(sorted(bank, key=lambda card: draw("near", card, index))[: arm.k])
-        self.outcomes.append(
-            Outcome(
-                arm=arm.name,
-                setting=setting,
-                seed=seed,
-                question=f"{database}-{index}",
-                database=database,
-                difficulty=DIFFICULTIES[index % 5],
-                right=good,
-                first_right=good,
-                rules={"bird": good, "subset": good or index % 29 == 0, "bag": good and index % 31 > 0},
-                kind="match" if good else "mismatch",
-                sql=sql_of(database, index, right=good, shown=bool(window)),
-                cards=window,
-                scores=tuple(0.9 - 0.1 * rank for rank in range(len(window))),
-                prompt_tokens=900 + 110 * len(window),
-                completion_tokens=60,
-                seconds=6.0,
-                run=run,
-            )
+    def answer(self, arm: Arm, setting: str, seed: int, database: str, index: int, bank: list[CardId]) -> None:
+        """One row of transfer, again, repair, replay, retention or rerun."""
+        right = self.solves(arm.name, seed, database, index)
+        if setting in CHANCE:
+            right = draw(setting, arm.name, seed, database, index) < CHANCE[setting]
+        if setting == "again":
+            right = right != (draw("again", arm.name, seed, database, index) < 0.02)
+        row = self.row(arm.name, setting, seed, database, index, right)
+        own = () if setting == "rerun" else tuple(sorted(bank, key=lambda card: draw("near", card, index))[: arm.k])
+        shown = sql_of(database, index, right=right, shown=bool(own))
+        row = replace(
+            row,
+            sql=shown,
+            cards=own,
+            scores=tuple(0.9 - 0.1 * rank for rank in range(len(own))),
+            prompt_tokens=900 + 110 * len(own),
+            run=1 if setting in ("again", "rerun") else 0,
+        )
+        if setting == "repair":
+            drifts = draw("drift", seed, database, index) < 0.02
+            row = self.repaired(row, first=right != drifts, luck=draw("repair", database, index), chance=0.4)
+        self.outcomes.append(row)
+
+    def collect(self, arm: Arm, seed: int, database: str, collected: list[int], banked: list[int]) -> None:
+        """The pass that built an arm's bank; a second pass asks again what the first left without a card."""
+        for index in collected:
+            first = self.solves("none", seed, database, index)
+            luck = draw("collect", arm.source, seed, database, index)
+            chance = YIELD.get(arm.source, 1.0 if index in banked else 0.0)
+            row = self.row(arm.name, "collection", seed, database, index, first)
+            row = self.repaired(row, first=first, luck=luck, chance=chance)
+            self.outcomes.append(row)
+            if arm.passes > 1 and not row.right:
+                again = replace(row, cards=(CardId("shown"),))
+                self.outcomes.append(self.repaired(again, first=False, luck=luck, chance=0.1))
+
+    def row(self, arm: str, setting: str, seed: int, database: str, index: int, right: bool) -> Outcome:
+        return Outcome(
+            arm=arm,
+            setting=setting,
+            seed=seed,
+            question=f"{database}-{index}",
+            database=database,
+            difficulty=DIFFICULTIES[index % 5],
+            right=right,
+            first_right=right,
+            rules={"bird": right, "subset": right or index % 29 == 0, "bag": right and index % 31 > 0},
+            kind="match" if right else "mismatch",
+            sql=sql_of(database, index, right=right),
+            prompt_tokens=900,
+            completion_tokens=60,
+            seconds=6.0,
         )
 
-    def repair(
-        self,
-        arm: str,
-        setting: str,
-        seed: int,
-        database: str,
-        index: int,
-        yields: bool | None = None,
-        cards: tuple[CardId, ...] = (),
-    ) -> None:
-        drifts = draw("drift", seed, database, index) < 0.02
-        first = (
-            self.solves(arm, seed, database, index) != drifts
-            if setting == "repair"
-            else not yields and draw("c", index) < 0.6
+    def repaired(self, row: Outcome, *, first: bool, luck: float, chance: float) -> Outcome:
+        """The row after up to three rounds of repair, of two calls and three probes each."""
+        right = first or luck < chance
+        rounds = 0 if first else 1 + int(3 * luck / chance) if right else 3
+        return replace(
+            row,
+            right=right,
+            first_right=first,
+            rules={"bird": right, "subset": right, "bag": right},
+            kind="match" if right else "mismatch",
+            calls=1 + 2 * rounds,
+            rounds=rounds,
+            probes=3 * rounds,
+            prompt_tokens=row.prompt_tokens + 1800 * rounds,
+            completion_tokens=60 * (1 + 2 * rounds),
+            seconds=6.0 * (1 + 2 * rounds),
         )
-        luck = draw("repair", database, index)
-        right = first or (luck < 0.4 if yields is None else yields)
-        rounds = 0 if first else 1 + int(3 * luck / 0.4) if luck < 0.4 else 3
-        self.outcomes.append(
-            Outcome(
-                arm=arm,
-                setting=setting,
-                seed=seed,
-                question=f"{database}-{index}",
-                database=database,
-                difficulty=DIFFICULTIES[index % 5],
-                right=right,
-                first_right=first,
-                rules={"bird": right, "subset": right, "bag": right},
-                kind="match" if right else "mismatch",
-                sql=sql_of(database, index, right=right),
-                first_sql=sql_of(database, index, right=first),
-                cards=cards,
-                calls=1 + 2 * rounds,
-                rounds=rounds,
-                probes=3 * rounds,
-                prompt_tokens=900 * (1 + 2 * rounds),
-                completion_tokens=60 * (1 + 2 * rounds),
-                seconds=6.0 * (1 + 2 * rounds),
-            )
-        )
+
+
+def collects(arm: Arm) -> bool:
+    """Whether an arm has a collection of its own."""
+    return arm.retriever != "none" and arm.bank == "full" and (not arm.base or arm.factor in COLLECTING)
 
 
 def synthetic_ledger(
@@ -291,25 +228,27 @@ def synthetic_ledger(
     databases: tuple[str, ...] = DATABASES,
     strength: float = 1.0,
     model: str = "made-up-1.5b",
+    benchmark: str = "made-up",
 ) -> Ledger:
-    """A study with these arms (all when None); the same call gives the same ledger."""
-    roster = tuple(arm for arm in arms() if only is None or arm.name in only)
+    """A study with these arms of studies/paper.toml (all when None); the same call gives the same ledger."""
+    plan = paper_design()
+    roster = [planned for planned in plan.arms if only is None or planned.name in only]
     study = Study(roster, seeds, databases, strength)
-    names = {arm.name for arm in roster}
+    names = {planned.name for planned in roster}
     return Ledger(
         manifest=Manifest(
             study="synthetic",
             digest="5e9a7c1b2d3f",
             version="0.1.0",
-            benchmark="made-up",
+            benchmark=benchmark,
             model=model,
             model_digest="sha256:0badcafe",
             embedder="words",
             seeds=seeds,
             rule="bird",
-            default_arm="W0",
-            arms=roster,
-            contrasts=tuple(c for c in CONTRASTS if {c.a, c.b} <= names),
+            default_arm=plan.default,
+            arms=tuple(planned.arm for planned in roster),
+            contrasts=tuple(contrast for contrast in plan.contrasts if {contrast.a, contrast.b} <= names),
             started="2026-01-01T00:00:00Z",
             finished="2026-01-01T01:00:00Z",
         ),
@@ -327,6 +266,9 @@ def synthetic_facts() -> Facts:
 
 @cache
 def synthetic_document() -> Document:
-    """Its report, with a second model beside it and the paper's figures."""
-    other = synthetic_ledger(only=("none", "W0", "W3+A"), strength=0.5, model="made-up-0.5b")
-    return make_document([synthetic_facts(), Facts(other)], against_paper=True)
+    """Its report, with a second model and a second benchmark beside it and the paper's figures."""
+    others = (
+        synthetic_ledger(only=("none", "W0", "W3+A", "W5"), strength=0.5, model="made-up-0.5b"),
+        synthetic_ledger(only=("none", "W0", "W3+A"), seeds=SEEDS[:2], benchmark="made-up-2"),
+    )
+    return make_document([synthetic_facts(), *map(Facts, others)], against_paper=True)

@@ -80,6 +80,8 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The rule of the oracle that triggers repair and admits cards; changing it asks the model anew."""
     rule: str = "bird"
     """The rule of the headline figures; changing it only reads the same answers again."""
+    equivalence_margin: float = 2.5
+    """How many points two arms may differ and still be called equivalent: fixed here, before anything is measured."""
     reruns: int = 1
     mode: Literal["fill", "replay", "live"] = "fill"
     recordings: tuple[str, ...] = ()
@@ -193,6 +195,8 @@ def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFi
     ):
         if value < least:
             raise ConfigError(f"{where}: {key}: needs at least {least}")
+    if study.equivalence_margin <= 0:
+        raise ConfigError(f"{where}: equivalence_margin: must be greater than 0 points")
     if len(set(study.seeds)) < len(study.seeds):
         raise ConfigError(f"{where}: seeds: {list(study.seeds)} names a seed twice")
     return study

@@ -93,7 +93,7 @@ def test_the_summary_has_every_promised_key() -> None:
 
 def test_fewer_than_three_seeds_is_preliminary() -> None:
     one = summarize(few(seeds=(42,)))
-    assert {contrast.status for contrast in one.contrasts} == {"confirmatory, preliminary"}
+    assert all("preliminary" in contrast.status for contrast in one.contrasts)
     assert not any(contrast.supported for contrast in one.contrasts)
 
 

@@ -107,7 +107,20 @@ class Manifest(Struct, frozen=True, kw_only=True):
     rule: str
     default_arm: str
     arms: tuple[Arm, ...]
+    """Every arm of the study, recorded or not; `left_out` tells which are not."""
     contrasts: tuple[Contrast, ...]
+    """Every contrast of the study, whether its arms were run or not: a family is what was designated."""
+    budget: int = 0
+    """K, the most rounds a repair may take; 0 in ledgers that did not keep it, as with the fields that follow."""
+    max_tokens: int = 0
+    """The longest reply that was asked for."""
+    card_order: str = ""
+    check: str = ""
+    """The rule of the oracle that triggers repair and admits cards."""
+    recordings: tuple[str, ...] = ()
+    """The file names of the recordings that were read."""
+    equivalence_margin: float = 0.0
+    """How many points two arms may differ and still be called equivalent, fixed by the study."""
     started: str = ""
     finished: str = ""
     left_out: tuple[str, ...] = ()

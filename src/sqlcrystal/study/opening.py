@@ -187,8 +187,6 @@ def questions_digest(benchmark: Benchmark) -> str:
 def make_ledger(opened: Opened, facts: Facts, *, started: str) -> Ledger:
     """The facts of the complete phases."""
     plan, study = opened.design, opened.study
-    told = {phase.planned.name for phase in facts.outcomes}
-    transferred = {phase.planned.name for phase in facts.outcomes if phase.setting == "transfer"}
     manifest = Manifest(
         study=study.name,
         digest=opened.digest,
@@ -200,8 +198,14 @@ def make_ledger(opened: Opened, facts: Facts, *, started: str) -> Ledger:
         seeds=study.seeds,
         rule=study.rule,
         default_arm=plan.default,
-        arms=tuple(planned.arm for planned in plan.arms if planned.name in {*told, plan.default}),
-        contrasts=tuple(one for one in plan.contrasts if {one.a, one.b} <= transferred),
+        arms=tuple(planned.arm for planned in plan.arms),
+        contrasts=plan.contrasts,
+        budget=study.budget,
+        max_tokens=study.max_tokens,
+        card_order=study.card_order,
+        check=study.check,
+        recordings=tuple(Path(name).name for name in study.recordings),
+        equivalence_margin=study.equivalence_margin,
         started=started,
         finished=_now(),
         left_out=tuple(facts.left_out),
