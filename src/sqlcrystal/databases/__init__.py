@@ -1,10 +1,14 @@
 """Real databases, opened read-only behind two locks: the guard (what SQL may run) and the engine (what it may do)."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.protocols import Database
+
+if TYPE_CHECKING:
+    from sqlcrystal.protocols import Database
 
 __all__ = ["open_database"]
 
@@ -19,30 +23,49 @@ _SCHEMES = {
 }
 
 
-def open_database(url_or_path: str, *, name: str | None = None) -> Database:
-    """Open `sqlite:///path`, a path to a SQLite file, `postgresql://…`, `mysql://…` or `duckdb:///path`, read-only."""
+def open_database(
+    url_or_path: str,
+    *,
+    name: str | None = None,
+    inspect: bool = True,
+    functions: Sequence[str] = (),
+    allow_privileged: bool = False,
+) -> "Database":
+    """Open `sqlite:///path`, a path to a SQLite file, `postgresql://…`, `mysql://…` or `duckdb:///path`, read-only.
+
+    `inspect` lets people ask for plans and descriptions too (say no where a model writes the SQL); `functions` are
+    names the owner of the database allows beyond what its engine calls pure; `allow_privileged` opens a server with an
+    account that may do more than read.
+    """
     scheme, separator, rest = url_or_path.partition("://")
     if not separator:
-        return _sqlite(Path(url_or_path), name)
+        return _sqlite(Path(url_or_path), name, inspect)
     dialect = _SCHEMES.get(scheme.lower().partition("+")[0])
     if dialect is None:
         raise ConfigError.unknown("database", scheme, _SCHEMES)
     path = Path(rest.removeprefix("/").partition("?")[0])
     if dialect == "sqlite":
-        return _sqlite(path, name)
+        return _sqlite(path, name, inspect)
     for module in _MODULES[dialect]:
         if find_spec(module) is None:
             raise ConfigError(f"database: {scheme}:// needs {module}; pip install 'sqlcrystal[{dialect}]'")
     if dialect == "duckdb":
         from sqlcrystal.databases.duckdb import DuckdbDatabase
 
-        return DuckdbDatabase(path, name=name)
+        return DuckdbDatabase(path, name=name, inspect=inspect, functions=functions)
     from sqlcrystal.databases.sqlalchemy import open_server
 
-    return open_server(url_or_path, dialect=dialect, name=name)
+    return open_server(
+        url_or_path,
+        dialect=dialect,
+        name=name,
+        inspect=inspect,
+        functions=functions,
+        allow_privileged=allow_privileged,
+    )
 
 
-def _sqlite(path: Path, name: str | None) -> Database:
+def _sqlite(path: Path, name: str | None, inspect: bool) -> "Database":
     from sqlcrystal.databases.sqlite import SqliteDatabase
 
-    return SqliteDatabase(path, name=name)
+    return SqliteDatabase(path, name=name, inspect=inspect)

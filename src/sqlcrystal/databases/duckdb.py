@@ -5,9 +5,7 @@ the system has no resource limits for data (macOS), only DuckDB's own memory lim
 """
 
 import hashlib
-import select
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from time import perf_counter
@@ -15,14 +13,18 @@ from time import perf_counter
 import msgspec
 
 from sqlcrystal.databases import guard
-from sqlcrystal.databases.messages import Request, read, write
+from sqlcrystal.databases.child import Child, Gone, Late
+from sqlcrystal.databases.functions import Functions, Purity
+from sqlcrystal.databases.messages import GRACE_SECONDS, Request, decode
 from sqlcrystal.errors import DatabaseError, DataError
-from sqlcrystal.types import Execution, Failure, FailureKind, Rows
+from sqlcrystal.types import Execution, Failure, FailureKind
 
 MAX_CHILDREN = 4
-GRACE_SECONDS = 1.0
 START_SECONDS = 60.0
-_EXECUTION: msgspec.msgpack.Decoder[Rows | Failure] = msgspec.msgpack.Decoder(Rows | Failure)
+_FUNCTIONS = """
+SELECT function_name, NOT bool_or(coalesce(has_side_effects, false) OR NOT internal
+  OR function_type IN ('table', 'table_macro', 'pragma')) FROM duckdb_functions() GROUP BY 1
+"""
 _DEFINITIONS = """
 SELECT 'table', table_name, sql FROM duckdb_tables() WHERE NOT internal
 UNION ALL SELECT 'type', type_name, 'CREATE TYPE ' || type_name || ' AS ENUM ' || labels::VARCHAR || ';'
@@ -37,20 +39,27 @@ class DuckdbDatabase:
 
     dialect = "duckdb"
 
-    def __init__(self, path: Path, *, name: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, name: str | None = None, inspect: bool = True, functions: Sequence[str] = ()
+    ) -> None:
         """Start a first child, so that a missing or broken file is known now."""
         self.path = path
         self.name = name or path.stem
+        self._inspect = inspect
         if not path.is_file():
             raise DataError(f"database {self.name}: no such file: {path}")
+        self._functions = Functions(self.dialect, catalogue=self._catalogue, allowed=functions)
         self._lock = Lock()
         self._places = BoundedSemaphore(MAX_CHILDREN)
         self._closed = False
-        self._idle = [_Child(path, self.name)]
+        self._idle = [self._start()]
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
         """Run one guarded statement."""
-        return guard.check(sql, self.dialect) or self._run(sql, timeout, max_rows)
+        statement = guard.read(sql, self.dialect, self._functions, inspect=self._inspect)
+        if isinstance(statement, Failure):
+            return statement
+        return self._run(statement.text, timeout, max_rows, inspection=statement.inspection, pivot=statement.pivot)
 
     def schema(self) -> str:
         """The CREATE statements DuckDB keeps, types before tables before views, each in the order of names."""
@@ -71,75 +80,53 @@ class DuckdbDatabase:
         for child in idle:
             child.close()
 
-    def _run(self, sql: str, timeout: float, max_rows: int) -> Execution:
+    def _run(
+        self, sql: str, timeout: float, max_rows: int, *, inspection: bool = False, pivot: bool = False
+    ) -> Execution:
         """Run a statement behind the engine lock alone."""
+        request = msgspec.msgpack.encode(Request(sql, timeout, max_rows, inspection, pivot))
         with self._places:
             child = self._take()
             start = perf_counter()
             try:
-                result = child.ask(sql, timeout, max_rows)
-            except BaseException:  # an interrupt too: a child in mid-answer must not be asked again, nor outlive us
-                child.close()
-                raise
-            self._give_back(child)
+                result = decode(child.ask(request, timeout + GRACE_SECONDS))
+            except Late:
+                result = Failure(FailureKind.TIMEOUT, "the statement took too long")
+            except Gone:
+                result = Failure(FailureKind.TOO_LARGE, "the statement needed more memory than it may have")
+            else:
+                self._give_back(child)
             return msgspec.structs.replace(result, seconds=perf_counter() - start)
 
-    def _take(self) -> "_Child":
+    def _catalogue(self) -> Purity:
+        """What this version of DuckDB says of its functions; macros of the file are not its own."""
+        result = self._run(_FUNCTIONS, 30.0, 1_000_000)
+        if isinstance(result, Failure):
+            raise DatabaseError(f"database {self.name}: {result.message}")
+        return {str(name).lower(): bool(pure) for name, pure in result.rows}
+
+    def _start(self) -> Child:
+        child = Child("sqlcrystal.databases.duckdb_worker", str(self.path.resolve()))
+        try:
+            started = decode(child.answer(START_SECONDS))
+        except (Late, Gone):
+            raise DatabaseError(f"database {self.name}: the process for DuckDB does not start") from None
+        if isinstance(started, Failure):
+            child.close()
+            raise DataError(f"database {self.name}: {self.path} cannot be read as DuckDB: {started.message}")
+        return child
+
+    def _take(self) -> Child:
         with self._lock:
             if self._closed:
                 raise DatabaseError(f"database {self.name} is closed")
             if self._idle:
                 return self._idle.pop()
-        return _Child(self.path, self.name)
+        return self._start()
 
-    def _give_back(self, child: "_Child") -> None:
+    def _give_back(self, child: Child) -> None:
         with self._lock:
             if child.alive and not self._closed:
                 self._idle.append(child)
                 return
         child.close()
-
-
-class _Child:
-    """One worker process and the pipe to it."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.alive = True
-        command = [sys.executable, "-m", "sqlcrystal.databases.duckdb_worker", str(path.resolve())]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        started = self._answer(START_SECONDS)
-        if isinstance(started, Failure):
-            self.close()
-            raise DataError(f"database {name}: {path} cannot be read as DuckDB: {started.message}")
-
-    def ask(self, sql: str, timeout: float, max_rows: int) -> Execution:
-        """Send one statement and wait for its result, with some grace after the timeout, then end the process."""
-        assert self._process.stdin
-        try:
-            write(self._process.stdin, msgspec.msgpack.encode(Request(sql, timeout, max_rows)))
-        except BrokenPipeError:
-            self.alive = False
-            return Failure(FailureKind.ENGINE, "the database process has ended")
-        return self._answer(timeout + GRACE_SECONDS)
-
-    def _answer(self, seconds: float) -> Execution:
-        output = self._process.stdout
-        assert output
-        if not select.select([output], [], [], seconds)[0]:
-            self.alive = False
-            return Failure(FailureKind.TIMEOUT, "the statement took too long")
-        message = read(output)
-        if not message:
-            self.alive = False
-            return Failure(FailureKind.TOO_LARGE, "the statement needed more memory than it may have")
-        return _EXECUTION.decode(message)
-
-    def close(self) -> None:
-        """End the process at once: it holds nothing that could be lost."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                pipe.close()

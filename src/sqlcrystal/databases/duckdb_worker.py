@@ -3,7 +3,6 @@
 Reads requests and writes replies as length-prefixed msgpack on standard input and output.
 """
 
-import resource
 import sys
 from threading import Timer
 from typing import Any
@@ -12,7 +11,7 @@ import duckdb
 import msgspec
 
 from sqlcrystal.databases.limits import TooLarge, collect
-from sqlcrystal.databases.messages import Request, read, write
+from sqlcrystal.databases.messages import GRACE_SECONDS, Request, light_fuse, read, write
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
 MEMORY_LIMIT = 128 * 2**20
@@ -31,6 +30,16 @@ _KINDS: tuple[tuple[type[Exception], FailureKind], ...] = (
 )
 
 
+def _may_be(request: Request) -> set[object]:
+    """The kinds of statement DuckDB may take the text for; PIVOT without a list first makes a type for its columns."""
+    kinds: set[object] = {duckdb.StatementType.SELECT}
+    if request.inspection:
+        kinds.add(duckdb.StatementType.EXPLAIN)
+    if request.pivot:
+        kinds.add(duckdb.StatementType.MULTI)
+    return kinds
+
+
 def connect(path: str) -> Any:
     """A read-only connection without files, network, extensions or a way to change that."""
     return duckdb.connect(
@@ -45,6 +54,7 @@ def connect(path: str) -> Any:
             "memory_limit": f"{MEMORY_LIMIT // 2**20}MB",
             "max_temp_directory_size": "0B",
             "threads": "2",
+            "python_enable_replacements": "false",  # else a table may be a variable of this module
             "lock_configuration": "true",
         },
     )
@@ -52,16 +62,17 @@ def connect(path: str) -> Any:
 
 def run(connection: Any, request: Request) -> Execution:
     """Run one statement; the timer interrupts what the engine lets be interrupted, the parent ends the rest."""
+    light_fuse(request.timeout + 4 * GRACE_SECONDS)
     timer = Timer(request.timeout, connection.interrupt)
     timer.daemon = True
     timer.start()
     try:
         statements = connection.extract_statements(request.sql)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        if len(statements) != 1 or statements[0].type not in _may_be(request):
             return Failure(FailureKind.REFUSED, "the statement is not one query")
         cursor = connection.execute(statements[0])
         columns = tuple(column[0] for column in cursor.description)
-        return Rows(columns, collect(iter(cursor.fetchone, None), request.max_rows))
+        return Rows(columns, collect(iter(cursor.fetchone, None), request.max_rows, wide=True))
     except Exception as error:
         kind = next((kind for cause, kind in _KINDS if isinstance(error, cause)), FailureKind.ENGINE)
         if "configuration has been locked" in str(error) or "read-only" in str(error):
@@ -73,6 +84,7 @@ def run(connection: Any, request: Request) -> Execution:
         return Failure(kind, (str(error).strip().splitlines() or [type(error).__name__])[0])
     finally:
         timer.cancel()
+        light_fuse(0)
 
 
 def main() -> None:
@@ -83,11 +95,20 @@ def main() -> None:
     except Exception as error:
         write(replies, msgspec.msgpack.encode(Failure(FailureKind.ENGINE, str(error).strip().splitlines()[0])))
         return
-    resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_LIMIT, PROCESS_LIMIT))
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_LIMIT, PROCESS_LIMIT))
+    except (ImportError, ValueError, OSError):
+        pass  # Windows has no such limit: DuckDB's own memory limit stands alone there
     write(replies, msgspec.msgpack.encode(Rows((), ())))
     while message := read(requests):
         result = run(connection, msgspec.msgpack.decode(message, type=Request))
-        write(replies, msgspec.msgpack.encode(result))
+        try:
+            reply = msgspec.msgpack.encode(result)
+        except Exception as error:  # a value that no message can carry
+            reply = msgspec.msgpack.encode(Failure(FailureKind.ENGINE, f"the result cannot travel: {error}"))
+        write(replies, reply)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import math
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from itertools import chain, islice
@@ -10,42 +11,51 @@ from typing import Any
 from sqlcrystal.types import Cell, Row
 
 MAX_BYTES = 64 * 2**20
-_PLAIN = frozenset({bool, int, float, str, type(None)})
+OVER_THE_CAP = "the result exceeds"
+_SCALAR = frozenset({bool, int, float, str, type(None)})
 _LONG = frozenset({str, bytes, bytearray, memoryview})
-_BATCH = 16
-"""Rows between two looks at the caps: what a result may overshoot them by."""
 
 
 class TooLarge(Exception):
     """A result that outgrew its row or byte cap while it streamed."""
 
 
-def collect(rows: Iterable[Sequence[Any]], max_rows: int) -> tuple[Row, ...]:
-    """Gather rows as they come, weighing each about as it lies in memory, and stop at the first cap."""
+def collect(rows: Iterable[Sequence[Any]], max_rows: int, *, batch: int = 1, wide: bool = False) -> tuple[Row, ...]:
+    """Gather rows as they come, weighing each about as it lies in memory, and stop at the first cap.
+
+    `batch` is how many rows may come between two looks at the caps: more than one where a row cannot be large.
+    `wide` says that integers may go beyond 64 bits.
+    """
     kept: list[Any] = []
     size = 0
     kinds: set[type] = set()
     stream = iter(rows)
-    while batch := list(islice(stream, _BATCH)):
-        kept += batch
-        cells = list(chain.from_iterable(batch))
+    while some := list(islice(stream, batch)):
+        kept += some
+        cells = list(chain.from_iterable(some))
         kinds.update(map(type, cells))
         # Text counts in characters: close enough for a cap, and much faster than exact sizes.
-        size += 64 * len(batch) + 32 * len(cells) + sum([len(cell) for cell in cells if type(cell) in _LONG])
+        size += 64 * len(some) + 32 * len(cells) + sum([len(cell) for cell in cells if type(cell) in _LONG])
         if size > MAX_BYTES:
-            raise TooLarge(f"the result exceeds {MAX_BYTES} bytes")
+            raise TooLarge(f"{OVER_THE_CAP} {MAX_BYTES} bytes")
         if len(kept) > max_rows:
-            raise TooLarge(f"the result exceeds {max_rows} rows")
-    if kinds <= _PLAIN:
+            raise TooLarge(f"{OVER_THE_CAP} {max_rows} rows")
+    scalar = _SCALAR - {int} if wide else _SCALAR
+    if kinds <= scalar:
         return tuple(kept)
-    return tuple([tuple([cell if type(cell) in _PLAIN else plain(cell) for cell in row]) for row in kept])
+    return tuple([tuple([cell if type(cell) in scalar else plain(cell) for cell in row]) for row in kept])
 
 
 def plain(value: Any) -> Cell:
     """A driver's value as a cell: numbers stay numbers, dates become ISO text, binaries x'…', the rest JSON or text."""
     match value:
+        case bool():
+            cell: Cell = value
+        case int():
+            cell = value if -(2**63) <= value < 2**64 else _large(value)
         case Decimal():
-            cell: Cell = int(value) if value.is_finite() and value.as_tuple().exponent == 0 else float(value)
+            whole = value.is_finite() and value.as_tuple().exponent == 0
+            cell = plain(int(value)) if whole and value.adjusted() < 40 else _large(value)
         case bytes() | bytearray() | memoryview():
             cell = f"x'{bytes(value).hex()}'"
         case datetime.datetime():
@@ -55,10 +65,29 @@ def plain(value: Any) -> Cell:
         case datetime.timedelta():
             cell = _duration(value)
         case list() | tuple() | dict():
-            cell = json.dumps(value, default=plain)
+            cell = _nested(value)
         case _:
             cell = str(value)
     return cell
+
+
+def _large(value: int | Decimal) -> float | str:
+    """A number beyond 64 bits as a float, as SQLite has it, or as text when it is beyond that too."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isinf(number) and (isinstance(value, int) or value.is_finite()):
+        return str(Decimal(value))
+    return number
+
+
+def _nested(value: Any) -> str:
+    """A list or a mapping as JSON; as Python writes it where JSON has no word for it."""
+    try:
+        return json.dumps(value, default=plain)
+    except (TypeError, ValueError, RecursionError):
+        return str(value)
 
 
 def _duration(value: datetime.timedelta) -> str:

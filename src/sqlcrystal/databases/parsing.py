@@ -51,32 +51,34 @@ def parse(sql: str, dialect: str) -> exp.Expr:
 
 def parse_all(sql: str, dialect: str, *, max_characters: int = MAX_CHARACTERS) -> list[exp.Expr | None]:
     """The trees of every statement, None where nothing stands between two semicolons."""
-    if len(sql) > max_characters:
-        raise _refused(f"the statement is longer than {max_characters} characters")
-    tokenizer, parser = _readers.of(grammar(dialect))
+    return parse_tokens(tokenize(sql, dialect, max_characters=max_characters), sql, dialect)
+
+
+def parse_tokens(tokens: list[Token], sql: str, dialect: str) -> list[exp.Expr | None]:
+    """The trees of the statements that the tokens of a text make."""
+    parser = _readers.of(grammar(dialect))[1]
+    if _may_exceed(sql) and (excess := _excess(tokens, parser.TYPE_TOKENS)):
+        raise _refused(excess)
     try:
-        tokens = tokenizer.tokenize(sql)
-        if _may_exceed(sql) and (excess := _excess(tokens, parser.TYPE_TOKENS)):
-            raise _refused(excess)
         return parser.parse(tokens, sql)
-    except Unparsable:
-        raise
     except SqlglotError as error:
-        raise Unparsable(Failure(FailureKind.SYNTAX, " ".join(_ESCAPES.sub("", str(error)).split())[:500])) from None
+        raise _syntax(" ".join(_ESCAPES.sub("", str(error)).split())) from None
     except RecursionError:
         raise _refused("the statement is nested too deeply") from None
     except Exception as error:  # sqlglot raises TypeError, ValueError and others on text it did not foresee
-        raise Unparsable(Failure(FailureKind.SYNTAX, f"the parser fails on it: {error}"[:500])) from None
+        raise _syntax(f"the parser fails on it: {error}") from None
 
 
-def tokenize(sql: str, dialect: str) -> list[Token]:
+def tokenize(sql: str, dialect: str, *, max_characters: int = MAX_CHARACTERS) -> list[Token]:
     """The tokens of a text of bounded length."""
-    if len(sql) > MAX_CHARACTERS:
-        raise _refused(f"the statement is longer than {MAX_CHARACTERS} characters")
+    if len(sql) > max_characters:
+        raise _refused(f"the statement is longer than {max_characters} characters")
     try:
         return _readers.of(grammar(dialect))[0].tokenize(sql)
+    except SqlglotError as error:
+        raise _syntax(" ".join(_ESCAPES.sub("", str(error)).split())) from None
     except Exception as error:
-        raise Unparsable(Failure(FailureKind.SYNTAX, str(error)[:500])) from None
+        raise _syntax(f"the tokenizer fails on it: {error}") from None
 
 
 def grammar(dialect: str) -> str:
@@ -147,3 +149,7 @@ class _Nested(Struct):
 
 def _refused(message: str) -> Unparsable:
     return Unparsable(Failure(FailureKind.REFUSED, message))
+
+
+def _syntax(message: str) -> Unparsable:
+    return Unparsable(Failure(FailureKind.SYNTAX, message[:500]))

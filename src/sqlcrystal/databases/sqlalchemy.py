@@ -8,57 +8,86 @@ LOAD_FILE and INTO OUTFILE), so give it an account that may only SELECT.
 import hashlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Timer
 from time import perf_counter
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.schema import CreateTable
 
 from sqlcrystal.databases import guard
+from sqlcrystal.databases.functions import Functions
 from sqlcrystal.databases.limits import TooLarge, collect
 from sqlcrystal.databases.servers import ServerLock, lock_for
 from sqlcrystal.errors import ConfigError, DatabaseError
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
-GRACE_SECONDS = 1.0
+GRACE_SECONDS = 0.25
 TOO_LONG = "the statement took too long"
 
 
-def open_server(url: str, *, dialect: str, name: str | None) -> Database:
+def open_server(
+    url: str, *, dialect: str, name: str | None, inspect: bool, functions: Sequence[str], allow_privileged: bool
+) -> Database:
     """Open a server's database, and say in one line when the URL is wrong or nobody answers."""
     lock = lock_for(dialect)
     try:
         parsed = sa.make_url(url).set(drivername=lock.driver)
     except ArgumentError:
-        raise ConfigError(f"database: {url!r} is not a URL such as {dialect}://user@host/database") from None
-    return ServerDatabase(parsed, lock, name=name or parsed.database or dialect)
+        raise ConfigError(f"database: not a URL such as {dialect}://user@host/database") from None
+    return ServerDatabase(
+        parsed,
+        lock,
+        name=name or parsed.database or dialect,
+        inspect=inspect,
+        functions=functions,
+        allow_privileged=allow_privileged,
+    )
 
 
 class ServerDatabase:
     """One database of a server, behind a pool of connections."""
 
-    def __init__(self, url: sa.URL, lock: ServerLock, *, name: str) -> None:
-        """Connect once, so that a wrong host or password is known now."""
+    def __init__(
+        self,
+        url: sa.URL,
+        lock: ServerLock,
+        *,
+        name: str,
+        inspect: bool = True,
+        functions: Sequence[str] = (),
+        allow_privileged: bool = False,
+    ) -> None:
+        """Connect once, so that a wrong host or password, or an account that may do too much, is known now."""
         self.name = name
         self.dialect = lock.dialect
         self._lock = lock
+        self._url = url
+        self._inspect = inspect
         options = {"creator": lambda: lock.connect(url)}
         try:
             self._engine = sa.create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=24, **options)
         except (NoSuchModuleError, ModuleNotFoundError) as error:
             raise ConfigError(f"database: {error}; pip install 'sqlcrystal[{lock.dialect}]'") from None
-        with self._connection():
-            pass
+        with self._connection() as connection:
+            driver = connection.driver_connection
+            powers = None if allow_privileged else lock.privileges(driver)
+            live = lock.functions(driver)
+        self._functions = Functions(lock.dialect, catalogue=lambda: live, allowed=functions)
+        if powers:
+            self._engine.dispose()
+            raise ConfigError(f"database {name}: {powers} Or say --allow-privileged.")
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
         """Run one guarded statement."""
-        return guard.check(sql, self.dialect) or self._run(sql, timeout, max_rows)
+        statement = guard.read(sql, self.dialect, self._functions, inspect=self._inspect)
+        return statement if isinstance(statement, Failure) else self._run_statement(statement, timeout, max_rows)
 
     def schema(self) -> str:
         """CREATE TYPE, CREATE TABLE and CREATE VIEW of the default schema, each kind in the order of names."""
@@ -66,10 +95,7 @@ class ServerDatabase:
             metadata = sa.MetaData()
             metadata.reflect(inspector.engine)
             tables = [_definition(metadata.tables[name], inspector.engine) for name in sorted(metadata.tables)]
-            views = [
-                f"CREATE VIEW {view} AS {(inspector.get_view_definition(view) or '').strip().rstrip(';')};"
-                for view in sorted(inspector.get_view_names())
-            ]
+            views = [_view(inspector, view) for view in sorted(inspector.get_view_names())]
             return "\n\n".join([*self._lock.types(inspector), *tables, *views])
 
     def fingerprint(self) -> str:
@@ -82,6 +108,9 @@ class ServerDatabase:
 
     def _run(self, sql: str, timeout: float, max_rows: int) -> Execution:
         """Run a statement behind the engine lock alone."""
+        return self._run_statement(guard.Statement(sql.rstrip("; \n")), timeout, max_rows)
+
+    def _run_statement(self, statement: guard.Statement, timeout: float, max_rows: int) -> Execution:
         start = perf_counter()
         with self._connection() as connection:
             driver: Any = connection.driver_connection
@@ -89,30 +118,47 @@ class ServerDatabase:
             hang_up.daemon = True
             hang_up.start()
             try:
-                columns, rows = self._lock.stream(driver, sql, timeout, max_rows)
+                columns, rows = self._lock.stream(driver, statement, timeout, max_rows)
                 result: Execution = Rows(columns, collect(_until(rows, start + timeout), max_rows))
             except (TooLarge, TimeoutError) as error:
-                self._lock.abandon(driver)
-                connection.invalidate()
                 late = isinstance(error, TimeoutError)
-                result = Failure(FailureKind.TIMEOUT if late else FailureKind.TOO_LARGE, str(error))
+                result = self._ended(connection, FailureKind.TIMEOUT if late else FailureKind.TOO_LARGE, str(error))
             except self._lock.errors as error:
-                kind = self._lock.classify(error)
-                if kind is None:
-                    connection.invalidate()
-                    if perf_counter() - start <= timeout:
-                        raise DatabaseError(f"database {self.name}: {_first_line(error)}") from None
-                    result = Failure(FailureKind.TIMEOUT, TOO_LONG)
-                else:
-                    result = Failure(kind, _first_line(error))
+                result = self._failed(connection, error, late=perf_counter() - start > timeout)
+            except (DatabaseError, KeyboardInterrupt):
+                connection.invalidate()
+                raise
+            except Exception as error:  # a value that the driver cannot read
+                result = self._ended(connection, FailureKind.ENGINE, f"the driver cannot read the result: {error}")
             finally:
                 hang_up.cancel()
             if connection.is_valid:
-                self._lock.finish(driver)
-        seconds = perf_counter() - start
-        if isinstance(result, Rows):
-            return Rows(result.columns, result.rows, seconds)
-        return Failure(result.kind, result.message, seconds)
+                self._finish(connection, driver, drop=statement.stateful)
+        return msgspec.structs.replace(result, seconds=perf_counter() - start)
+
+    def _failed(self, connection: PoolProxiedConnection, error: Exception, *, late: bool) -> Failure:
+        """What the driver's error says of the statement, unless it says something of the server."""
+        kind = self._lock.classify(error)
+        if kind is not None:
+            return Failure(kind, _first_line(error))
+        if late:
+            return self._ended(connection, FailureKind.TIMEOUT, TOO_LONG)
+        connection.invalidate()
+        raise DatabaseError(f"database {self.name}: {_first_line(error)}") from None
+
+    def _ended(self, connection: PoolProxiedConnection, kind: FailureKind, message: str) -> Failure:
+        """Give the connection up; a statement that even so runs on is named."""
+        still = self._lock.end(connection.driver_connection, self._url)
+        connection.invalidate()
+        return Failure(kind, f"{message}; the server still runs it ({still})" if still else message)
+
+    def _finish(self, connection: PoolProxiedConnection, driver: Any, *, drop: bool) -> None:
+        try:
+            self._lock.finish(driver)
+        except self._lock.errors:
+            drop = True
+        if drop:
+            connection.invalidate()
 
     @contextmanager
     def _connection(self) -> Iterator[PoolProxiedConnection]:
@@ -151,6 +197,17 @@ def _definition(table: sa.Table, engine: sa.Engine) -> str:
     """The table's DDL without storage options, some of which (AUTO_INCREMENT) change with the data."""
     table.dialect_options.clear()
     return str(CreateTable(table).compile(engine)).strip().replace("\t", "    ") + ";"
+
+
+def _view(inspector: Any, name: str) -> str:
+    """The view's definition, or its columns where the account may not see more."""
+    try:
+        definition = (inspector.get_view_definition(name) or "").strip().rstrip(";")
+    except SQLAlchemyError:
+        definition = ""
+    if definition:
+        return f"CREATE VIEW {name} AS {definition};"
+    return f"CREATE VIEW {name} ({', '.join(column['name'] for column in inspector.get_columns(name))});"
 
 
 def _first_line(error: Exception) -> str:

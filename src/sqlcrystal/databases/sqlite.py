@@ -1,74 +1,64 @@
-"""SQLite through the standard library, read-only; the second lock is the file mode, the authorizer and the limits.
+"""SQLite through the standard library, read-only, in two lanes.
 
-What it does NOT guarantee: a single long VM instruction (a huge sort step) is not interrupted until it ends; the heap
-limit is one for the whole process, so it also bounds every other SQLite connection in it; virtual tables that prepare
-writes when opened (rtree) are refused.
+A statement first runs in this process, for a quarter of a second, with small values: there nothing can run on within
+a single step. What needs more time, memory or larger values, or calls a function that may run on, goes to a child
+process that can be ended. What it does NOT guarantee: virtual tables that prepare writes when opened (rtree) are
+refused; on Windows and macOS only SQLite's own heap limit bounds the child.
 """
 
 import hashlib
-import re
+import os
 import sqlite3
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
 from urllib.parse import quote
 
+import msgspec
 from msgspec.structs import replace
 
-from sqlcrystal.databases import guard, vocabulary, watchdog
-from sqlcrystal.databases.limits import TooLarge, collect
-from sqlcrystal.databases.parsing import MAX_CHARACTERS
+from sqlcrystal.databases import guard
+from sqlcrystal.databases.child import Child, Gone, Late
+from sqlcrystal.databases.limits import OVER_THE_CAP
+from sqlcrystal.databases.messages import GRACE_SECONDS, OUTSIDE, Request, decode
+from sqlcrystal.databases.sqlite_connection import FAST, Connection
 from sqlcrystal.errors import DatabaseError, DataError
-from sqlcrystal.types import Execution, Failure, FailureKind, Rows
+from sqlcrystal.types import Execution, Failure, FailureKind
 
-MAX_VALUE = 16 * 2**20
-FUSE = 0.25
-HEAP_LIMIT = 128 * 2**20
-
-_LIMITS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: MAX_VALUE,
-    sqlite3.SQLITE_LIMIT_SQL_LENGTH: MAX_CHARACTERS * 4,
-    sqlite3.SQLITE_LIMIT_COLUMN: 2000,
-    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 1000,
-    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 500,
-    sqlite3.SQLITE_LIMIT_VDBE_OP: 5_000_000,
-    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
-    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 10_000,
-    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 100,
-    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
-    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
-}
-_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
-_DENIED_FUNCTIONS = vocabulary.FUNCTIONS["sqlite"].names
-_FAILURES = (sqlite3.Error, sqlite3.Warning, TooLarge, MemoryError, ValueError)
-_REFUSED = re.compile(r"not authorized|prohibited|readonly|only execute one statement")
-_MISSING = re.compile(r"no such (table|column|function|collation|module|index)|wrong number of arguments")
-_SYNTAX = re.compile(r"syntax error|incomplete input|unrecognized token|parser stack overflow")
-_TOO_LARGE = re.compile(r"too big|too large|out of memory|too many|database or disk is full")
-_BROKEN = re.compile(r"not a database|malformed|unable to open|disk I/O|locking protocol")
+FAST_SECONDS = 0.25
+START_SECONDS = 30.0
+LEAST_SECONDS = 0.1
+WORKER = "sqlcrystal.databases.sqlite_worker"
+MAX_IDLE = 4
+MAX_EXPANSION = 500
+_DETOUR = frozenset({FailureKind.TIMEOUT, FailureKind.TOO_LARGE, FailureKind.REFUSED})
 
 
 class SqliteDatabase:
-    """One SQLite file; threads check out a connection each."""
+    """One SQLite file; threads check out a connection each, and slow statements a child process."""
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, *, name: str | None = None) -> None:
+    def __init__(self, path: Path, *, name: str | None = None, inspect: bool = True) -> None:
         """Open the file read-only, and say in one line when it is missing or no database."""
         self.path = path
         self.name = name or path.stem
+        self._inspect = inspect
         if not path.is_file():
             raise DataError(f"database {self.name}: no such file: {path}")
         self._lock = Lock()
-        self._idle: list[_Connection] = []
+        self._idle: list[Connection] = []
         self._uri = f"file:{quote(str(path.resolve()))}?mode=ro"
         self._closed = False
         self._give_back(self._first_connection())
+        self._always_slow = self._has_virtual_tables()
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
         """Run one guarded statement."""
-        return guard.check(sql, "sqlite") or self._run(sql, timeout, max_rows)
+        statement = guard.read(sql, "sqlite", inspect=self._inspect)
+        if isinstance(statement, Failure):
+            return statement
+        return self._run(statement.text, timeout, max_rows, expansion=statement.expansion)
 
     def schema(self) -> str:
         """The stored CREATE TABLE and CREATE VIEW texts, in the order they were made."""
@@ -88,13 +78,33 @@ class SqliteDatabase:
         for connection in idle:
             connection.close()
 
-    def _run(self, sql: str, timeout: float, max_rows: int) -> Execution:
+    def _run(self, sql: str, timeout: float, max_rows: int, *, expansion: int = 1) -> Execution:
         """Run a statement behind the engine lock alone."""
+        start = perf_counter()
+        if self._closed:
+            raise DatabaseError(f"database {self.name} is closed")
+        if not self._always_slow and expansion <= MAX_EXPANSION:
+            connection = self._take()
+            try:
+                result = connection.run(sql, min(timeout, FAST_SECONDS), max_rows)
+            finally:
+                self._give_back(connection)
+            if not _may_do_better(result, timeout):
+                return result
+        result = _SLOW_LANE.run(Request(sql, timeout, max_rows, location=self._uri), start)
+        if isinstance(result, Failure) and result.message.startswith(OUTSIDE):
+            raise DatabaseError(f"database {self.name}: {result.message.removeprefix(OUTSIDE)}")
+        return replace(result, seconds=perf_counter() - start)
+
+    def _has_virtual_tables(self) -> bool:
+        """The step of a virtual table (full-text search) takes as long as it likes."""
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%' LIMIT 1"
         connection = self._take()
         try:
-            return connection.run(sql, timeout, max_rows)
+            result = connection.run(query, 30.0, 1)
         finally:
             self._give_back(connection)
+        return isinstance(result, Failure) or bool(result.rows)
 
     def _definitions(self) -> list[tuple[str, str]]:
         query = (
@@ -106,31 +116,31 @@ class SqliteDatabase:
             raise DatabaseError(f"database {self.name}: {result.message}")
         return [(str(kind), _tidy(str(statement))) for kind, statement in result.rows]
 
-    def _first_connection(self) -> "_Connection":
+    def _first_connection(self) -> Connection:
         """A connection that has read the schema once; a read-only folder needs the file declared immutable."""
         try:
-            return _Connection(self._uri)
-        except sqlite3.Error:
+            return Connection(self._uri, FAST)
+        except (sqlite3.Error, UnicodeDecodeError):
             try:
                 immutable = f"{self._uri}&immutable=1"
-                connection = _Connection(immutable)
-            except sqlite3.Error as error:
+                connection = Connection(immutable, FAST)
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise DataError(f"database {self.name}: {self.path} cannot be read as SQLite: {error}") from None
             self._uri = immutable
             return connection
 
-    def _take(self) -> "_Connection":
+    def _take(self) -> Connection:
         with self._lock:
             if self._closed:
                 raise DatabaseError(f"database {self.name} is closed")
             if self._idle:
                 return self._idle.pop()
         try:
-            return _Connection(self._uri)
+            return Connection(self._uri, FAST)
         except sqlite3.Error as error:
             raise DatabaseError(f"database {self.name}: {error}") from None
 
-    def _give_back(self, connection: "_Connection") -> None:
+    def _give_back(self, connection: Connection) -> None:
         with self._lock:
             if not self._closed:
                 self._idle.append(connection)
@@ -138,119 +148,63 @@ class SqliteDatabase:
         connection.close()
 
 
-class _Connection:
-    """One locked-down connection with its clock."""
+class _SlowLane:
+    """The child processes of this process, whichever database they work on; as many as statements run at once."""
 
-    def __init__(self, uri: str) -> None:
-        self._sqlite = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._idle: list[Child] = []
+
+    def run(self, request: Request, start: float) -> Execution:
+        """Run one statement in a child for what is left of its time, and end the child when it is late."""
+        child = self._take()
+        left = max(LEAST_SECONDS, request.timeout - (perf_counter() - start))
+        message = msgspec.msgpack.encode(replace(request, timeout=left))
         try:
-            self._lock_down()
-        except sqlite3.Error:
-            self._sqlite.close()
-            raise
-
-    def _lock_down(self) -> None:
-        connection = self._sqlite
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        connection.execute(f"PRAGMA hard_heap_limit = {HEAP_LIMIT}").close()
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        for limit, value in _LIMITS.items():
-            connection.setlimit(limit, value)
-        connection.set_authorizer(_authorize)
-
-    def run(self, sql: str, timeout: float, max_rows: int) -> Execution:
-        """Execute and fetch within the clock, the row cap and the byte cap.
-
-        Temporary tables in memory are bounded by the heap limit but slower; so a statement first gets a moment with
-        SQLite's own choice, in which it cannot fill a disk, and starts again in memory when that was not enough.
-        """
-        start = perf_counter()
-        if timeout <= FUSE:
-            return self._attempt(sql, timeout, max_rows)
-        result = self._attempt(sql, FUSE, max_rows)
-        if isinstance(result, Failure) and result.kind is FailureKind.TIMEOUT:
-            self._keep_temporaries("MEMORY")
-            result = self._attempt(sql, timeout - FUSE, max_rows)
-            self._keep_temporaries("DEFAULT")
-            return replace(result, seconds=perf_counter() - start)
+            result = decode(child.ask(message, left + GRACE_SECONDS))
+        except Late:
+            self._keep(Child(WORKER))  # the next statement need not wait until it has started
+            return Failure(FailureKind.TIMEOUT, "interrupted")
+        except Gone:
+            self._keep(Child(WORKER))
+            return Failure(FailureKind.TOO_LARGE, "the statement needed more memory than it may have")
+        self._keep(child)
         return result
 
-    def _keep_temporaries(self, where: str) -> None:
-        self._sqlite.set_authorizer(None)
-        self._sqlite.execute(f"PRAGMA temp_store = {where}")
-        self._sqlite.set_authorizer(_authorize)
+    def _take(self) -> Child:
+        with self._lock:
+            child = self._idle.pop() if self._idle else None
+        child = child or Child(WORKER)
+        if not child.ready:
+            try:
+                child.answer(START_SECONDS)
+            except (Late, Gone):
+                raise DatabaseError("the process for slow SQLite statements does not start") from None
+        return child
 
-    def _attempt(self, sql: str, timeout: float, max_rows: int) -> Execution:
-        start = perf_counter()
-        watchdog.watch(self._sqlite, start + timeout)
-        try:
-            return self._fetch(sql, max_rows, start)
-        except _FAILURES as error:
-            message = str(error)
-            if "Could not decode to UTF-8" in message:
-                return self._run_decoding(sql, max_rows, start)
-            if message == "interrupted" and perf_counter() < start + timeout:
-                return self._attempt(sql, timeout, max_rows)  # the interrupt was meant for the statement before
-            return _failure(error, perf_counter() - start)
-        finally:
-            watchdog.release(self._sqlite)
+    def _keep(self, child: Child) -> None:
+        with self._lock:
+            if len(self._idle) < MAX_IDLE:
+                self._idle.append(child)
+                return
+        child.close()
 
-    def _run_decoding(self, sql: str, max_rows: int, start: float) -> Execution:
-        """Run again with text decoded leniently; slower, so only for databases that hold text that is not UTF-8."""
-        self._sqlite.text_factory = _decode
-        try:
-            return self._fetch(sql, max_rows, start)
-        except _FAILURES as error:
-            return _failure(error, perf_counter() - start)
-        finally:
-            self._sqlite.text_factory = str
-
-    def _fetch(self, sql: str, max_rows: int, start: float) -> Execution:
-        cursor = self._sqlite.execute(sql)
-        try:
-            if cursor.description is None:
-                return Failure(FailureKind.REFUSED, "the statement is not a query", perf_counter() - start)
-            columns = tuple([column[0] for column in cursor.description])
-            return Rows(columns, collect(cursor, max_rows), perf_counter() - start)
-        finally:
-            cursor.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._sqlite.close()
+    def forget(self) -> None:
+        """A forked process does not own its parent's children."""
+        self._lock = Lock()
+        self._idle = []
 
 
-def _authorize(action: int, _: str | None, second: str | None, *__: object) -> int:
-    """Reading is allowed, calling a harmless function is, and nothing else."""
-    if action in _READING:
-        return sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in _DENIED_FUNCTIONS:
-        return sqlite3.SQLITE_OK
-    return sqlite3.SQLITE_DENY
+_SLOW_LANE = _SlowLane()
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_SLOW_LANE.forget)
 
 
-def _decode(raw: bytes) -> str:
-    return raw.decode(errors="replace")
-
-
-def _failure(error: Exception, seconds: float) -> Failure:
-    message = str(error) or type(error).__name__
-    if message == "interrupted":
-        kind = FailureKind.TIMEOUT
-    elif _REFUSED.search(message):
-        kind = FailureKind.REFUSED
-    elif isinstance(error, MemoryError | TooLarge) or _TOO_LARGE.search(message):
-        kind = FailureKind.TOO_LARGE
-    elif _MISSING.search(message):
-        kind = FailureKind.MISSING
-    elif _SYNTAX.search(message):
-        kind = FailureKind.SYNTAX
-    elif _BROKEN.search(message):
-        raise DatabaseError(message) from None
-    else:
-        kind = FailureKind.ENGINE
-    return Failure(kind, message, seconds)
+def _may_do_better(result: Execution, timeout: float) -> bool:
+    """Whether the slow lane, which has more time, larger values and more functions, may have another answer."""
+    if not isinstance(result, Failure) or result.kind not in _DETOUR or result.message.startswith(OVER_THE_CAP):
+        return False
+    return result.kind is not FailureKind.TIMEOUT or timeout > FAST_SECONDS
 
 
 def _tidy(statement: str) -> str:

@@ -1,33 +1,23 @@
-"""What a read-only query is made of, and the functions none needs: vocabulary.toml as sets ready for the guard."""
+"""What a read-only query is made of, and which tables none reads: vocabulary.toml as sets ready for the guard."""
 
 import inspect
 import tomllib
 from importlib.resources import files
 
-from msgspec import Struct
 from sqlglot import exp
 
 _WORDS = tomllib.loads(files(__package__).joinpath("vocabulary.toml").read_text(encoding="utf-8"))
 _OPERATORS = (exp.Binary, exp.Unary, exp.Predicate, exp.Connector)
-_LOOKED_AT = frozenset({exp.Anonymous, exp.AnonymousAggFunc, exp.Select, exp.Table})
-_FILE_MARKS = ("/", "\\", "*", "?")
-_FILE_ENDINGS = tuple(_WORDS["file_endings"].split())
+_LOOKED_AT = frozenset({exp.Anonymous, exp.AnonymousAggFunc, exp.Operator, exp.Select, exp.Table})
+_FILE_MARKS = ("/", "\\", "*", "?", ".", ":")
 
 
-class Denied(Struct, frozen=True):
-    """The functions refused in one dialect: by name, by prefix, and the exceptions to the prefixes."""
-
-    names: frozenset[str]
-    prefixes: tuple[str, ...]
-    allowed: frozenset[str]
-
-
-FUNCTIONS = {
-    dialect: Denied(
-        frozenset(words["names"].split()), tuple(words["prefixes"].split()), frozenset(words["allowed"].split())
-    )
-    for dialect, words in _WORDS["functions"].items()
-}
+BY_CATALOGUE = frozenset({"postgres", "duckdb"})
+"""Dialects whose engines say of each function whether it is pure."""
+SECRETS = {dialect: frozenset(words.split()) for dialect, words in _WORDS["secrets"].items()}
+MYSQL_VARIABLES = frozenset(_WORDS["mysql_variables"].split())
+SQLITE_PRAGMAS = frozenset(_WORDS["sqlite_pragmas"].split())
+SQLITE_TABLES = tuple(_WORDS["sqlite_tables"].split())
 
 
 def node_types() -> frozenset[type[exp.Expr]]:
@@ -41,4 +31,4 @@ def node_types() -> frozenset[type[exp.Expr]]:
 
 def looks_like_a_file(name: str) -> bool:
     """DuckDB reads a quoted table name that is a path, a pattern or a URL as a file."""
-    return any(mark in name for mark in _FILE_MARKS) or name.lower().endswith(_FILE_ENDINGS)
+    return any(mark in name for mark in _FILE_MARKS)

@@ -99,7 +99,7 @@ class Databases:
         if not sql.strip():
             return Failure(FailureKind.SYNTAX, "there is no SQL")
         if database not in self._open:
-            self._open[database] = open_database(self._locations[database], name=database)
+            self._open[database] = open_database(self._locations[database], name=database, inspect=False)
         try:
             return self._open[database].execute(sql, timeout=timeout, max_rows=max_rows)
         except DatabaseError as error:

@@ -1,0 +1,185 @@
+"""The engine lock of MySQL and MariaDB: read-only sessions, time limits, and a byte budget on the socket."""
+
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pymysql
+import sqlalchemy as sa
+
+from sqlcrystal.databases.functions import Purity
+from sqlcrystal.databases.guard import Statement
+from sqlcrystal.databases.limits import MAX_BYTES
+from sqlcrystal.databases.mysql_connection import BoundedConnection
+from sqlcrystal.databases.servers import CONNECT_SECONDS, Stream
+from sqlcrystal.errors import DatabaseError
+from sqlcrystal.types import FailureKind
+
+SERVER_MEMORY = 256 * 2**20
+NAMING_SECONDS = 0.1
+# Modes in which the server would read a text otherwise than the guard does.
+_OTHER_READINGS = frozenset(
+    [
+        "NO_BACKSLASH_ESCAPES",
+        "ANSI_QUOTES",
+        "ANSI",
+        "ORACLE",
+        "MSSQL",
+        "DB2",
+        "POSTGRESQL",
+        "MAXDB",
+        "IGNORE_SPACE",
+        "PIPES_AS_CONCAT",
+    ]
+)
+_READER = "CREATE USER reader IDENTIFIED BY '…'; GRANT SELECT, SHOW VIEW ON your_database.* TO reader;"
+_POWERS = re.compile(r"GRANT (?P<powers>.*?) ON \*\.\* TO ", re.IGNORECASE)
+
+
+class MysqlLock:
+    """READ ONLY transaction, execution time limit, bounded memory, and a byte budget on the socket."""
+
+    dialect = "mysql"
+    driver = "mysql+pymysql"
+    _KINDS = (
+        (FailureKind.SYNTAX, {1064, 1065, 1149, 1222, 1241, 1248}),
+        (FailureKind.MISSING, {1049, 1051, 1054, 1109, 1128, 1146, 1305, 1356, 1370, 1630, 4161}),
+        (FailureKind.TIMEOUT, {1205, 1317, 1969, 3024, 1028}),
+        (FailureKind.REFUSED, {1044, 1045, 1142, 1143, 1227, 1290, 1792, 1148, 3948, 1235}),
+        (FailureKind.TOO_LARGE, {1021, 1037, 1038, 1041, 1104, 1114, 1153, 1260, 1301, 1436}),
+    )
+    _SERVER_FAULTS = frozenset({1040, 1053, 1152, 1184, 2002, 2003, 2006, 2013, 2055})
+
+    errors: tuple[type[Exception], ...] = (pymysql.MySQLError,)
+
+    def connect(self, url: sa.URL) -> Any:
+        """Connect without local files or stacked statements, and set the session's bounds and its way of reading."""
+        connection = BoundedConnection(
+            **_parameters(url),
+            charset="utf8mb4",
+            connect_timeout=CONNECT_SECONDS,
+            local_infile=False,
+            autocommit=True,
+            cursorclass=pymysql.cursors.SSCursor,
+        )
+        try:
+            # For the session, not only for the transaction: DDL ends a transaction first, and would run outside it.
+            connection.query("SET SESSION TRANSACTION READ ONLY")
+            if connection.is_mariadb:
+                connection.query(f"SET SESSION max_session_mem_used = {SERVER_MEMORY}")
+            modes = str(_asked(connection, "SELECT @@sql_mode")[0][0]).split(",")
+            kept = ",".join(mode for mode in modes if mode not in _OTHER_READINGS)
+            connection.query(f"SET SESSION sql_mode = '{kept}'")
+            [(modes_now, charset)] = _asked(connection, "SELECT @@sql_mode, @@character_set_client")
+            if _OTHER_READINGS & set(str(modes_now).split(",")) or charset != "utf8mb4":
+                raise DatabaseError("the session does not read strings as MySQL does by default, in UTF-8")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def privileges(self, connection: Any) -> str | None:
+        """Who may read and write the server's files, or steer the server."""
+        grants = [str(row[0]) for row in _asked(connection, "SHOW GRANTS")]
+        powers = {
+            power.strip().upper()
+            for grant in grants
+            if (match := _POWERS.match(grant))
+            for power in match["powers"].split(",")
+        }
+        found = sorted(powers & {"ALL PRIVILEGES", "FILE", "SUPER", "SYSTEM_USER", "SHUTDOWN"})
+        if not found:
+            return None
+        account = _asked(connection, "SELECT CURRENT_USER()")[0][0]
+        return f"account {account} has {', '.join(found)} on *.*; make a reader: {_READER}"
+
+    def functions(self, _: Any) -> Purity:
+        """The server does not say which functions are pure."""
+        return {}
+
+    def fileno(self, connection: Any) -> int:
+        """Of PyMySQL."""
+        return int(connection.fileno())
+
+    def stream(self, connection: Any, statement: Statement, timeout: float, max_rows: int) -> Stream:
+        """Begin, then read row by row; the server itself stops after one row too many."""
+        limit = f"max_statement_time = {timeout:.3f}"
+        if not connection.is_mariadb:
+            limit = f"max_execution_time = {max(1, round(timeout * 1000))}"
+        seconds = max(1, round(timeout))
+        connection.query(
+            f"SET SESSION {limit}, lock_wait_timeout = {seconds}, innodb_lock_wait_timeout = {seconds}, "
+            f"sql_select_limit = {max_rows + 1}"
+        )
+        connection.query("START TRANSACTION READ ONLY")
+        connection.limit(MAX_BYTES)
+        cursor = connection.cursor()
+        cursor.execute(statement.text)
+        if cursor.description is None:
+            raise pymysql.ProgrammingError(1792, "the statement is not a query")
+        result = connection._result
+        result.converters = [(None, _lenient(encoding, converter)) for encoding, converter in result.converters]
+        return tuple(column[0] for column in cursor.description), iter(cursor)
+
+    def finish(self, connection: Any) -> None:
+        """Roll back and drop named locks, which a rollback keeps."""
+        connection.unlimit()
+        connection.rollback()
+        connection.query("DO RELEASE_ALL_LOCKS()")
+
+    def end(self, connection: Any, url: sa.URL) -> str | None:
+        """Hang up, kill the session from another one, and look whether it goes on."""
+        thread = int(connection.thread_id())
+        connection.abandon()
+        with suppress(pymysql.MySQLError, OSError):
+            other = BoundedConnection(**_parameters(url), connect_timeout=1, autocommit=True)
+            try:
+                with suppress(pymysql.MySQLError):  # it may have ended meanwhile
+                    other.query(f"KILL CONNECTION {thread}")
+                time.sleep(NAMING_SECONDS)
+                listed = f"SELECT ID FROM information_schema.PROCESSLIST WHERE ID = {thread} AND COMMAND = 'Query'"
+                return f"connection {thread}" if _asked(other, listed) else None
+            finally:
+                other.close()
+        return None
+
+    def classify(self, error: Exception) -> FailureKind | None:
+        """By error number."""
+        number = error.args[0] if error.args else 0
+        if re.search(r"max[-_]session[-_]mem[-_]used", str(error)):
+            return FailureKind.TOO_LARGE
+        if number in self._SERVER_FAULTS:
+            return None
+        return next((kind for kind, numbers in self._KINDS if number in numbers), FailureKind.ENGINE)
+
+    def types(self, _: Any) -> list[str]:
+        """MySQL spells its enumerations in the table."""
+        return []
+
+
+def _parameters(url: sa.URL) -> dict[str, Any]:
+    """The URL as PyMySQL takes it."""
+    parameters: dict[str, Any] = url.translate_connect_args(username="user") | dict(url.query)
+    return parameters | ({"port": int(parameters["port"])} if "port" in parameters else {})
+
+
+def _asked(connection: Any, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query of our own."""
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        return list(cursor.fetchall())
+
+
+def _lenient(encoding: str | None, converter: Callable[[Any], Any] | None) -> Callable[[bytes], Any]:
+    """Text that is not UTF-8 gets replacements; what the driver cannot convert stays text."""
+
+    def load(data: bytes) -> Any:
+        value = data if encoding is None else data.decode(encoding, errors="replace")
+        try:
+            return value if converter is None else converter(value)
+        except Exception:
+            return value
+
+    return load

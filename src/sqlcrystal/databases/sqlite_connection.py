@@ -1,0 +1,183 @@
+"""One locked-down SQLite connection: read-only, watched by an authorizer, with limits for one of two lanes.
+
+Knows nothing of the guard, so that the worker process starts fast.
+"""
+
+import contextlib
+import re
+import sqlite3
+from time import perf_counter
+
+from msgspec import Struct
+
+from sqlcrystal.databases import watchdog
+from sqlcrystal.databases.functions import built_in
+from sqlcrystal.databases.limits import TooLarge, collect
+from sqlcrystal.errors import DatabaseError
+from sqlcrystal.types import Execution, Failure, FailureKind, Rows
+
+MAX_STATEMENT = 800_000
+
+
+class Lane(Struct, frozen=True):
+    """What a statement may take: the fast lane is for most, and nothing in it can run on for long."""
+
+    max_value: int
+    max_pattern: int
+    heap: int = 0
+    """SQLite's memory in this process; none where others share it."""
+    detours: frozenset[str] = frozenset()
+    """Functions that may run on within one step, whatever the size of a value."""
+
+
+FAST = Lane(64 * 2**10, 500, detours=frozenset({"printf", "format", "trim", "ltrim", "rtrim"}))
+SLOW = Lane(16 * 2**20, 10_000, heap=128 * 2**20)
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: MAX_STATEMENT,
+    sqlite3.SQLITE_LIMIT_COLUMN: 2000,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 1000,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 500,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 5_000_000,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 100,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+_SCHEMA_PRAGMAS = frozenset(
+    [
+        "table_info",
+        "table_xinfo",
+        "table_list",
+        "index_list",
+        "index_info",
+        "index_xinfo",
+        "foreign_key_list",
+        "data_version",
+    ]
+)
+_TABLE_FUNCTIONS = ("json_each", "json_tree", *(f"pragma_{name}" for name in _SCHEMA_PRAGMAS if name != "data_version"))
+_REFUSED = re.compile(r"not authorized|prohibited|readonly|only execute one statement")
+_MISSING = re.compile(r"no such (table|column|function|collation|module|index)|wrong number of arguments")
+_SYNTAX = re.compile(r"syntax error|incomplete input|unrecognized token|parser stack overflow")
+_TOO_LARGE = re.compile(r"too big|too large|out of memory|too many|database or disk is full|too complex")
+_BROKEN = re.compile(
+    r"not a database|disk image is malformed|malformed database|unable to open|disk I/O|locking protocol"
+)
+_BATCH_BYTES = 16 * 2**20
+
+
+class Connection:
+    """A connection of one lane, with its clock."""
+
+    def __init__(self, uri: str, lane: Lane) -> None:
+        self._lane = lane
+        self._sqlite = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+        try:
+            self._lock_down()
+        except sqlite3.Error:
+            self._sqlite.close()
+            raise
+
+    def _lock_down(self) -> None:
+        connection, lane = self._sqlite, self._lane
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        self._meet_virtual_tables()
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        if lane.heap:
+            connection.execute(f"PRAGMA hard_heap_limit = {lane.heap}").close()
+            connection.execute("PRAGMA temp_store = MEMORY")  # else a sort might fill the disk
+        for limit, value in _LIMITS.items():
+            connection.setlimit(limit, value)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, lane.max_value)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, lane.max_pattern)
+        connection.set_authorizer(self._authorize)
+
+    def _meet_virtual_tables(self) -> None:
+        """Connect the virtual tables now: that takes a CREATE TABLE, which the authorizer would refuse later."""
+        self._sqlite.text_factory = bytes  # their names need not be UTF-8
+        made = self._sqlite.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'").fetchall()
+        self._sqlite.text_factory = str
+        names = [name.decode(errors="replace") for (name,) in made]
+        for name in [*_TABLE_FUNCTIONS, *names]:
+            quoted = name.replace('"', '""')
+            with contextlib.suppress(sqlite3.Error):  # a module that is not here stays unknown
+                self._sqlite.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0').close()
+
+    def _authorize(self, action: int, first: str | None, second: str | None, *_: object) -> int:
+        """Reading is allowed, calling a harmless function is, describing the schema is, and nothing else."""
+        if action in _READING:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION:
+            name = (second or "").lower()
+            if name not in self._lane.detours and not built_in("sqlite").is_banned(name):
+                return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_PRAGMA and (first or "").lower() in _SCHEMA_PRAGMAS:
+            return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
+
+    def run(self, sql: str, timeout: float, max_rows: int) -> Execution:
+        """Execute and fetch within the clock, the row cap and the byte cap."""
+        start = perf_counter()
+        watchdog.watch(self._sqlite, start + timeout)
+        try:
+            return self._fetch(sql, max_rows, start)
+        except Exception as error:
+            message = str(error)
+            if "Could not decode to UTF-8" in message:
+                return self._run_decoding(sql, max_rows, start)
+            if message == "interrupted" and perf_counter() < start + timeout:
+                return self.run(sql, timeout, max_rows)  # the interrupt was meant for the statement before
+            return _failure(error, perf_counter() - start)
+        finally:
+            watchdog.release(self._sqlite)
+
+    def _run_decoding(self, sql: str, max_rows: int, start: float) -> Execution:
+        """Run again with text decoded leniently; slower, so only for databases that hold text that is not UTF-8."""
+        self._sqlite.text_factory = _decode
+        try:
+            return self._fetch(sql, max_rows, start)
+        except Exception as error:
+            return _failure(error, perf_counter() - start)
+        finally:
+            self._sqlite.text_factory = str
+
+    def _fetch(self, sql: str, max_rows: int, start: float) -> Execution:
+        cursor = self._sqlite.execute(sql)
+        try:
+            if cursor.description is None:
+                return Failure(FailureKind.REFUSED, "the statement is not a query", perf_counter() - start)
+            columns = tuple([column[0] for column in cursor.description])
+            batch = max(1, min(64, _BATCH_BYTES // (len(columns) * self._lane.max_value)))
+            return Rows(columns, collect(cursor, max_rows, batch=batch), perf_counter() - start)
+        finally:
+            cursor.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._sqlite.close()
+
+
+def _decode(raw: bytes) -> str:
+    return raw.decode(errors="replace")
+
+
+def _failure(error: Exception, seconds: float) -> Failure:
+    message = str(error) or type(error).__name__
+    if message == "interrupted":
+        kind = FailureKind.TIMEOUT
+    elif _REFUSED.search(message):
+        kind = FailureKind.REFUSED
+    elif isinstance(error, MemoryError | TooLarge) or _TOO_LARGE.search(message):
+        kind = FailureKind.TOO_LARGE
+    elif _MISSING.search(message):
+        kind = FailureKind.MISSING
+    elif _SYNTAX.search(message):
+        kind = FailureKind.SYNTAX
+    elif _BROKEN.search(message):
+        raise DatabaseError(message) from None
+    else:
+        kind = FailureKind.ENGINE
+    return Failure(kind, message, seconds)
