@@ -72,7 +72,7 @@ def test_an_answer_that_is_missing_in_its_place_is_empty(own: Benchmark, tmp_pat
         (b"", "the file is empty"),
         (b"{", "not JSON"),
         (b"[1, 2", "not JSON"),
-        (b'{"0": "SELECT 1"}', "1 predictions, but own has 4 questions"),
+        (b'{"0": "SELECT 1"}', "1 predictions, but own has 4 questions: none for '1' and 2 more"),
         (b"SELECT 1\nSELECT 2\n", "2 predictions, but own has 4 questions"),
         (json.dumps(bird(["0", "1", "2", "9"])).encode(), "'9' is neither a question id of own nor a position below 4"),
         (json.dumps(bird(["0", "1", "2", "3"], ["zoo", "zoo", "zoo", "farm"])).encode(), "unknown database 'farm'"),

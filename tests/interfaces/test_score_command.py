@@ -1,6 +1,7 @@
 """`sqlcrystal score` and `benchmark` as a user runs them: a process, its streams, its exit code."""
 
 import csv
+import io
 import json
 import subprocess
 from pathlib import Path
@@ -65,7 +66,7 @@ def test_several_files_are_scored_in_one_command(desk: Desk) -> None:
     ]
     assert document["rule"] == "bag"
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert list(rows[0]) == ["question_id", "database", "verdict", "kind", "seconds", "predictions"]
+    assert list(rows[0]) == ["question_id", "database", "verdict", "kind", "seconds", "sql", "error", "predictions"]
     assert [row["verdict"] for row in rows] == list("11111010")
 
 
@@ -75,7 +76,7 @@ def test_the_csv_has_one_row_per_question_and_the_table_is_readable(desk: Desk) 
     assert done.returncode == 0
     assert "75.00" in done.stdout
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert list(rows[0]) == ["question_id", "database", "verdict", "kind", "seconds"]
+    assert list(rows[0]) == ["question_id", "database", "verdict", "kind", "seconds", "sql", "error"]
     assert [(row["question_id"], row["verdict"], row["kind"]) for row in rows] == [
         ("a", "1", "match"),
         ("b", "1", "match"),
@@ -83,6 +84,33 @@ def test_the_csv_has_one_row_per_question_and_the_table_is_readable(desk: Desk) 
         ("d", "0", "prediction error"),
     ]
     assert all(float(row["seconds"]) >= 0 for row in rows)
+
+
+def test_the_csv_says_what_was_predicted_and_why_it_failed(desk: Desk) -> None:
+    out = desk.folder / "rows.csv"
+    desk.score(desk.write("mixed.jsonl", [WRONG[0], "", "SELECT nope\nFROM pet", WRONG[3]]), "--out", out)
+    rows = list(csv.DictReader(io.StringIO(out.read_text(), newline="")))
+    assert [row["sql"] for row in rows] == [WRONG[0], "", "SELECT nope\nFROM pet", WRONG[3]]
+    assert [row["error"] for row in rows] == ["", "no prediction", "no such column: nope", "no such column: nome"]
+
+
+def test_fenced_predictions_get_a_hint(desk: Desk) -> None:
+    fenced = desk.write("fenced.jsonl", [f"```sql\n{sql}\n```" for sql in scoring_data.GOLDS])
+    done = desk.score(fenced, "--json")
+    assert done.returncode == 0
+    assert "4 of 4 predictions" in done.stderr
+    assert "score takes bare SQL" in done.stderr
+
+
+def test_two_scored_files_are_compared_without_joining_them_by_hand(desk: Desk) -> None:
+    for name in ("good", "wrong"):
+        desk.score(desk.folder / f"{name}.jsonl", "--out", desk.folder / f"{name}.csv")
+    done = desk.run("compare", desk.folder / "good.csv", desk.folder / "wrong.csv")
+    assert done.returncode == 0
+    assert "4 pairs, 4 questions, 2 databases\n" in done.stdout
+    assert "seed" not in done.stdout
+    found = json.loads(desk.run("compare", desk.folder / "good.csv", desk.folder / "wrong.csv", "--json").stdout)
+    assert (found["delta_pp"], found["fixed"], found["broke"], found["n_seeds"]) == (-25.0, 0, 1, 0)
 
 
 def test_missing_databases_are_skipped_only_on_request_and_then_named(desk: Desk) -> None:

@@ -27,5 +27,7 @@ def test_the_first_section_of_the_tutorial_runs_and_ends_at_50_percent(tmp_path:
     assert done.returncode == 0, done.stderr
     assert '"accuracy": 50.0' in done.stdout
     assert (
-        (tmp_path / "verdicts.csv").read_text().startswith("question_id,database,verdict,kind,seconds\nq1,zoo,1,match,")
+        (tmp_path / "verdicts.csv")
+        .read_text()
+        .startswith("question_id,database,verdict,kind,seconds,sql,error\nq1,zoo,1,match,")
     )

@@ -9,10 +9,9 @@ from msgspec import Struct
 
 from sqlcrystal.measurement.adoption import elements, stands_in, trace, trace_depth
 from sqlcrystal.measurement.card_use import card_use, gini
-from sqlcrystal.measurement.drift import drift, rerun
+from sqlcrystal.measurement.drift import drift, observed, rerun
 from sqlcrystal.measurement.flips import breaks, fixes, pair_up, stability, to_outcomes
 from sqlcrystal.measurement.leakage import audit, template
-from sqlcrystal.measurement.multiplicity import holm
 from sqlcrystal.measurement.strata import correlation, effects, top_share
 from sqlcrystal.measurement.substitution import overlap
 from sqlcrystal.types import CardId
@@ -24,6 +23,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     seed: int = 1
     database: str = "shop"
     difficulty: str = "simple"
+    kind: str = "match"
     sql: str | None = "SELECT 1"
     cards: tuple[CardId, ...] = ()
 
@@ -184,7 +184,7 @@ def test_card_use_counts_windows_fixes_and_idle_cards() -> None:
         pytest.approx(100 / 3),
         pytest.approx(100 / 3),
     )
-    assert found.top_decile == 100.0
+    assert found.top_decile == pytest.approx(30)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=40))
@@ -209,10 +209,33 @@ def test_drift_is_the_median_and_maximum_of_absolute_differences() -> None:
     assert drift([]) is None
 
 
-def test_holm_multiplies_by_what_is_left_and_never_decreases() -> None:
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.06, 0.06))
+def test_a_rerun_is_pooled_over_seeds_and_counts_even_when_nothing_flipped() -> None:
+    moved = pair_up([*answers("01", seed=1), *answers("10", seed=2)], [*answers("11", seed=1), *answers("00", seed=2)])
+    band = observed({"W0": moved, "none": pair_up(answers("01"), answers("01"))})
+    assert band is not None
+    assert [(run.name, run.difference_pp, run.flipped) for run in band.runs] == [("W0", 0.0, 50.0), ("none", 0.0, 0.0)]
 
 
-@given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_never_lowers_a_p_value(values: list[float]) -> None:
-    assert all(raw <= adjusted <= 1 for raw, adjusted in zip(values, holm(values), strict=True))
+def test_substitution_keeps_the_order_of_the_seeds_it_is_given() -> None:
+    before = [*answers("00", seed=42), *answers("00", seed=7), *answers("00", seed=13)]
+    after = [*answers("11", seed=42), *answers("10", seed=7), *answers("00", seed=13)]
+    other = [*answers("10", seed=42), *answers("11", seed=7), *answers("11", seed=13)]
+    assert overlap(pair_up(before, after), other, seeds=(42, 7, 13)).per_seed == (50.0, 100.0, None)
+
+
+def test_the_top_tenth_is_interpolated_between_cards() -> None:
+    cards = [CardId(f"c{index}") for index in range(15)]
+    shown = answers("1" * 4)
+    windows = [cards[:1], cards[:2], cards[:2], cards[1:3]]
+    fixed = [Answer(question=row.question, right=True, cards=tuple(w)) for row, w in zip(shown, windows, strict=True)]
+    found = card_use(bank=cards, answers=fixed, fixed=pair_up(answers("0000"), fixed))
+    assert found.top_decile == pytest.approx(100 * (3 + 0.5 * 3) / 7)
+
+
+def test_a_pair_that_cannot_be_judged_is_left_out_of_paired_tests_and_counted() -> None:
+    pairs = pair_up(
+        [*answers("00"), Answer(question="x", right=False, kind="unevaluable")],
+        [*answers("01"), Answer(question="x", right=True)],
+    )
+    outcomes = to_outcomes(pairs)
+    assert (len(outcomes), outcomes.fixed, outcomes.unevaluable) == (2, 1, 1)

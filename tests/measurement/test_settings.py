@@ -3,7 +3,7 @@
 import pytest
 
 from sqlcrystal.errors import DataError
-from sqlcrystal.measurement.settings import UNEVALUABLE, accuracy, held_out, measure
+from sqlcrystal.measurement.settings import accuracy, held_out, measure
 from sqlcrystal.study.ledger import Outcome
 
 SEEDS = (42, 7, 13)
@@ -63,7 +63,7 @@ def test_without_headroom_the_ratio_is_undefined_and_the_lift_remains() -> None:
 
 def test_an_unevaluable_answer_is_wrong_and_left_out_of_the_evaluable_only_figure() -> None:
     rows = answers("transfer", (2, 0, 0))[:4]
-    rows[3] = Outcome(**{name: getattr(rows[3], name) for name in rows[3].__struct_fields__} | {"kind": UNEVALUABLE})
+    rows[3] = Outcome(**{name: getattr(rows[3], name) for name in rows[3].__struct_fields__} | {"kind": "unevaluable"})
     found = accuracy(rows)
     assert (found.percent, found.percent_evaluable) == (50.0, pytest.approx(200 / 3))
 

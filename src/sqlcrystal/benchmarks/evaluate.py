@@ -61,9 +61,11 @@ def score_predictions(
     )
     seconds = time.perf_counter() - start
     results = []
-    for number, name in enumerate(predictions):
+    for number, (name, sqls) in enumerate(predictions.items()):
         mine = verdicts[number * len(places) : (number + 1) * len(places)]
-        scored = [_scored(benchmark.cases[place], verdict) for place, verdict in zip(places, mine, strict=True)]
+        scored = [
+            _scored(benchmark.cases[place], sqls[place], verdict) for place, verdict in zip(places, mine, strict=True)
+        ]
         report = report_of(
             scored,
             benchmark=benchmark.name,
@@ -90,7 +92,7 @@ def _pairs(benchmark: Benchmark, predictions: Mapping[str, Sequence[str]], place
     ]
 
 
-def _scored(case: Case, verdict: Verdict) -> Scored:
+def _scored(case: Case, sql: str, verdict: Verdict) -> Scored:
     question = case.question
     return Scored(
         question_id=question.id,
@@ -98,5 +100,6 @@ def _scored(case: Case, verdict: Verdict) -> Scored:
         difficulty=question.difficulty,
         kind=verdict.kind,
         seconds=verdict.seconds,
-        message=verdict.message,
+        message=verdict.message if sql.strip() else "no prediction",
+        sql=sql,
     )

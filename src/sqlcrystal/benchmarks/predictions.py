@@ -103,15 +103,22 @@ def _from_lines(path: Path, text: str, benchmark: Benchmark) -> list[str]:
 
 def _keys(path: Path, keys: list[str], benchmark: Benchmark) -> list[str]:
     """The file's keys in the order of the cases: question ids if they are exactly those, else positions."""
-    _check_count(path, len(keys), benchmark)
-    for names in ([case.question.id for case in benchmark.cases], [str(index) for index in range(len(keys))]):
-        if set(names) == set(keys):
+    count, given = len(benchmark.cases), set(keys)
+    orders = [[case.question.id for case in benchmark.cases], [str(index) for index in range(count)]]
+    for names in orders:
+        if set(names) == given:
             return names
-    known = {case.question.id for case in benchmark.cases} | {str(index) for index in range(len(keys))}
+    for names in orders:
+        if given < set(names):
+            absent = [name for name in names if name not in given]
+            more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+            raise DataError(
+                f"{path}: {len(keys)} predictions, but {benchmark.name} has {count} questions: none for"
+                f" {absent[0]!r}{more}; an empty string stands for no answer"
+            )
+    known = set().union(*orders)
     stranger = next((key for key in keys if key not in known), keys[0])
-    raise DataError(
-        f"{path}: {stranger!r} is neither a question id of {benchmark.name} nor a position below {len(keys)}"
-    )
+    raise DataError(f"{path}: {stranger!r} is neither a question id of {benchmark.name} nor a position below {count}")
 
 
 def _check_count(path: Path, count: int, benchmark: Benchmark) -> None:

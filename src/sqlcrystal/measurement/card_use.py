@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from math import ceil
 
 import numpy as np
 from msgspec import Struct
@@ -18,7 +17,7 @@ class CardUse(Struct, frozen=True, kw_only=True):
     slots: int
     in_fix_windows: float | None
     top_decile: float | None
-    """Share of appearances in fix windows that the most frequent tenth of the cards has."""
+    """Share of appearances in fix windows that the most frequent tenth of the cards has, interpolated between cards."""
     gini: float | None
     never_retrieved: float | None
 
@@ -33,10 +32,16 @@ def card_use(*, bank: Collection[CardId], answers: Iterable[Answered], fixed: It
         cards=size,
         slots=sum(shows),
         in_fix_windows=100 * sum(count > 0 for count in credits) / size if size else None,
-        top_decile=100 * sum(credits[: ceil(size / 10)]) / sum(credits) if sum(credits) else None,
+        top_decile=100 * _top_tenth(credits) / sum(credits) if sum(credits) else None,
         gini=gini(shows),
         never_retrieved=100 * sum(count == 0 for count in shows) / size if size else None,
     )
+
+
+def _top_tenth(ordered: Sequence[int]) -> float:
+    """What the first tenth of the cards has; of a card that is in it by a part, that part."""
+    whole, part = divmod(len(ordered), 10)
+    return sum(ordered[:whole]) + (part / 10 * ordered[whole] if part else 0.0)
 
 
 def gini(counts: Sequence[int]) -> float | None:

@@ -1,6 +1,6 @@
-"""Rerun drift: how much accuracy moves between runs of one configuration; the margin equivalence is tested at."""
+"""Rerun drift: how much accuracy moves between runs of one configuration; it stands beside the equivalence margin."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from msgspec import Struct
@@ -35,6 +35,14 @@ def rerun(name: str, pairs: Sequence[Pair]) -> Rerun:
         difference_pp=100 * sum(moved) / len(pairs),
         flipped=100 * sum(move != 0 for move in moved) / len(pairs),
     )
+
+
+def observed(reruns: Mapping[str, Sequence[Pair]]) -> Drift | None:
+    """The band over pairs of identical runs by name, each pooled over its seeds as a contrast is.
+
+    A rerun in which nothing flipped is one, too: leaving it out would make the band look wider than it is.
+    """
+    return drift([rerun(name, pairs) for name, pairs in reruns.items() if pairs])
 
 
 def drift(runs: Sequence[Rerun]) -> Drift | None:

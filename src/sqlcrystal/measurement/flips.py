@@ -14,6 +14,9 @@ from sqlcrystal.types import CardId
 Key = tuple[int, str]
 """A seed and a question."""
 
+UNEVALUABLE = ("unevaluable", "gold error", "gold timeout")
+"""Kinds of verdict that say nothing about an answer: wrong in accuracies, as in the paper, and out of paired tests."""
+
 
 class Answered(Protocol):
     """One question answered once, whatever record holds it."""
@@ -28,6 +31,8 @@ class Answered(Protocol):
     def difficulty(self) -> str: ...
     @property
     def right(self) -> bool: ...
+    @property
+    def kind(self) -> str: ...
     @property
     def sql(self) -> str | None: ...
     @property
@@ -45,6 +50,11 @@ class Pair:
     def key(self) -> Key:
         """The seed and the question."""
         return self.after.seed, self.after.question
+
+    @property
+    def evaluable(self) -> bool:
+        """Whether both sides could be judged at all."""
+        return self.before.kind not in UNEVALUABLE and self.after.kind not in UNEVALUABLE
 
     @property
     def verdict(self) -> str:
@@ -71,13 +81,15 @@ def breaks(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def to_outcomes(pairs: Sequence[Pair]) -> PairedOutcomes:
-    """What the statistics work on."""
+    """What the statistics work on: the pairs that could be judged on both sides."""
     if not pairs:
         raise DataError("no question was answered under both arms")
-    return paired(
+    judged = [pair for pair in pairs if pair.evaluable]
+    rows = (
         (pair.after.database, pair.after.question, str(pair.after.seed), int(pair.before.right), int(pair.after.right))
-        for pair in pairs
+        for pair in judged
     )
+    return paired(rows, unevaluable=len(pairs) - len(judged))
 
 
 class Stability(Struct, frozen=True, kw_only=True):

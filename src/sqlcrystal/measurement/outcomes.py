@@ -1,17 +1,16 @@
-"""Paired outcomes: the same questions answered under two arms, read from anybody's CSV file."""
+"""Paired outcomes: the same questions answered under two arms."""
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sqlcrystal.errors import DataError
 
-COLUMNS = ("database", "question", "seed", "a", "b")
+NO_SEED = ""
+"""The seed of outcomes that know none."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,8 @@ class PairedOutcomes:
     seeds: tuple[str, ...]
     a: NDArray[np.int64]
     b: NDArray[np.int64]
+    unevaluable: int = 0
+    """Pairs left out because one side could not be judged at all; they count as wrong in accuracies, not here."""
 
     def __len__(self) -> int:
         return len(self.databases)
@@ -38,9 +39,11 @@ class PairedOutcomes:
         return int(np.sum((self.a == 1) & (self.b == 0)))
 
 
-def paired(rows: Iterable[tuple[str, str, str, int, int]]) -> PairedOutcomes:
+def paired(rows: Iterable[tuple[str, str, str, int, int]], *, unevaluable: int = 0) -> PairedOutcomes:
     """Build outcomes from (database, question, seed, a, b) rows."""
     listed = list(rows)
+    if not listed and unevaluable:
+        raise DataError(f"no paired outcomes: none of {unevaluable} questions could be judged under both arms")
     if not listed:
         raise DataError("no paired outcomes: the table is empty")
     databases, questions, seeds, a, b = zip(*listed, strict=True)
@@ -48,32 +51,8 @@ def paired(rows: Iterable[tuple[str, str, str, int, int]]) -> PairedOutcomes:
     if len(set(keys)) != len(keys):
         twice, _ = Counter(keys).most_common(1)[0]
         raise DataError(f"the pair database={twice[0]} question={twice[1]} seed={twice[2]} appears twice")
-    return PairedOutcomes(databases, questions, seeds, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64))
-
-
-def read_pairs(path: Path) -> PairedOutcomes:
-    """Read PAIRS.csv; every defect is one line naming the row."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except (UnicodeDecodeError, IsADirectoryError, PermissionError) as error:
-        raise DataError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-    reader = csv.DictReader(text.splitlines())
-    missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
-    if missing:
-        raise DataError(f"{path}: missing column {', '.join(missing)}; needed: {', '.join(COLUMNS)}")
-    return paired(_outcome(path, reader.line_num, row) for row in reader)
-
-
-def _outcome(path: Path, line: int, row: dict[str, str]) -> tuple[str, str, str, int, int]:
-    bits: list[int] = []
-    for arm in ("a", "b"):
-        value = (row[arm] or "").strip()
-        if value not in ("0", "1"):
-            raise DataError(f"{path}, line {line}: {arm} is {value!r}; choose from 0, 1")
-        bits.append(int(value))
-    return row["database"], row["question"], row["seed"], bits[0], bits[1]
+    right_a, right_b = np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)
+    return PairedOutcomes(databases, questions, seeds, right_a, right_b, unevaluable)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,18 @@
 """The crystallization ratio: held-out lift from memory over the repair headroom on the same questions."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from sqlcrystal.errors import ConfigError
+from sqlcrystal.measurement import clusters
+from sqlcrystal.measurement.clusters import Floats
+from sqlcrystal.measurement.fieller import FiellerSet, fieller
+from sqlcrystal.measurement.intervals import DEFAULT_METHOD, RESAMPLES, percentile, two_stage_totals
 from sqlcrystal.measurement.outcomes import QuestionTable, question_table
-from sqlcrystal.measurement.statistics import DEFAULT_METHOD, RESAMPLES, Estimate, estimate
+from sqlcrystal.measurement.statistics import check_method
 
 
 class SeedCounts(Struct, frozen=True, kw_only=True):
@@ -79,19 +83,39 @@ class HeldOut(Struct, frozen=True, kw_only=True):
     repaired: bool
 
 
+class RatioEstimate(Struct, frozen=True, kw_only=True):
+    """CR in percent with its 95 % interval; None, with the reason, where there is none."""
+
+    value: float | None
+    """The mean over seeds of per-seed ratios, which is what the paper calls CR."""
+    pooled: float | None
+    """The lift over the headroom with all seeds together, which is what Fieller's interval is about."""
+    low: float | None
+    high: float | None
+    shape: Literal["bounded", "outside", "unbounded", ""]
+    """Whether the interval lies between its ends, outside them, or is the whole line; empty where there is none."""
+    method: str
+    n_databases: int
+    n_questions: int
+    undefined_share: float = 0.0
+    """Share of resamples in which a seed was left without headroom; two-stage only."""
+    undefined: str = ""
+
+
 def ratio_table(outcomes: Sequence[HeldOut]) -> QuestionTable:
-    """Per question, the lift and the headroom of each seed side by side."""
+    """Per question, the number of pairs, then the lift and the headroom of each seed side by side."""
     place: Mapping[str, int] = {seed: index for index, seed in enumerate(sorted({row.seed for row in outcomes}))}
-    columns = np.zeros((len(outcomes), 2 * len(place)))
+    columns = np.zeros((len(outcomes), 1 + 2 * len(place)))
+    columns[:, 0] = 1
     for index, row in enumerate(outcomes):
-        columns[index, 2 * place[row.seed]] = row.memory - row.floor
-        columns[index, 2 * place[row.seed] + 1] = row.repaired - row.repair_floor
+        columns[index, 1 + 2 * place[row.seed]] = row.memory - row.floor
+        columns[index, 2 + 2 * place[row.seed]] = row.repaired - row.repair_floor
     return question_table([row.database for row in outcomes], [row.question for row in outcomes], columns)
 
 
-def mean_ratio(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_ratio(totals: Floats) -> Floats:
     """CR in percent per resample; NaN where any seed has no headroom."""
-    lift, headroom = totals[:, 0::2], totals[:, 1::2]
+    lift, headroom = totals[:, 1::2], totals[:, 2::2]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(headroom > 0, 100 * lift / headroom, np.nan).mean(axis=1))
 
@@ -102,6 +126,47 @@ def ratio_estimate(
     rng: np.random.Generator,
     method: str = DEFAULT_METHOD,
     resamples: int = RESAMPLES,
-) -> Estimate:
-    """CR with its database-clustered interval."""
-    return estimate(table=ratio_table(outcomes), statistic=mean_ratio, method=method, rng=rng, resamples=resamples)
+) -> RatioEstimate:
+    """CR with its database-clustered interval: Fieller's, or percentiles of the two-stage bootstrap."""
+    check_method(method)
+    table = ratio_table(outcomes)
+    totals = table.totals
+    sizes, lift, headroom = totals[:, 0], totals[:, 1::2].sum(axis=1), totals[:, 2::2].sum(axis=1)
+    value = float(mean_ratio(totals.sum(axis=0, keepdims=True))[0])
+    why = clusters.undefined(100 * lift, sizes)
+    if not np.isfinite(value):
+        why = "the ratio is undefined: repair leaves no headroom in at least one seed"
+    share, kept = 0.0, None
+    if not why and method == "two-stage":
+        draws = mean_ratio(two_stage_totals(table=table, rng=rng, resamples=resamples))
+        defined = draws[np.isfinite(draws)]
+        ends = percentile(defined)
+        share, kept = 1 - len(defined) / len(draws), FiellerSet("bounded", ends.low, ends.high)
+    elif not why:
+        kept = _fieller(lift, headroom, sizes, method)
+    return RatioEstimate(
+        value=value if np.isfinite(value) else None,
+        pooled=float(100 * lift.sum() / headroom.sum()) if headroom.sum() > 0 else None,
+        low=kept.low if kept else None,
+        high=kept.high if kept else None,
+        shape=kept.shape if kept else "",
+        method=method,
+        n_databases=len(table.names),
+        n_questions=len(table.values),
+        undefined_share=share,
+        undefined=why,
+    )
+
+
+def _fieller(lift: Floats, headroom: Floats, sizes: Floats, method: str) -> FiellerSet:
+    """Fieller's set in percent, with the errors and degrees of freedom of the method that judges the lift."""
+    parts = clusters.jackknife if method == "jackknife" else clusters.cr2
+    df = len(sizes) - 1.0 if method == "jackknife" else float(clusters.satterthwaite(sizes=sizes))
+    total = sizes.sum()
+    return fieller(
+        lift=float(100 * lift.sum() / total),
+        headroom=float(headroom.sum() / total),
+        lift_parts=parts(100 * lift, sizes),
+        headroom_parts=parts(headroom, sizes),
+        df=df,
+    )

@@ -9,9 +9,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
+from sqlcrystal.measurement.flips import UNEVALUABLE
 from sqlcrystal.measurement.ratio import CrystallizationRatio, HeldOut, SeedCounts, crystallization_ratio
-
-UNEVALUABLE = "unevaluable"
 
 
 class Answer(Protocol):
@@ -89,7 +88,7 @@ def accuracy(answers: Iterable[Answer], *, rule: str | None = None, first: bool 
     """Count right answers: by the headline rule or a named one, of the final SQL or the first attempt."""
     listed = list(answers)
     bits = [one.first_right if first else one.right if rule is None else one.rules[rule] for one in listed]
-    judged = sum(one.kind != UNEVALUABLE for one in listed)
+    judged = sum(one.kind not in UNEVALUABLE for one in listed)
     return Accuracy(n=len(listed), right=sum(bits), evaluable=judged)
 
 

@@ -15,8 +15,8 @@ class Substitution(Struct, frozen=True, kw_only=True):
     also_solved: int
     failures: int
     failures_solved: int
-    per_seed: tuple[float, ...]
-    """Percent of memory's fixes also solved, seed by seed."""
+    per_seed: tuple[float | None, ...]
+    """Percent of memory's fixes also solved, in the order of the seeds asked for; None where memory fixed nothing."""
 
     @property
     def share(self) -> float:
@@ -34,15 +34,15 @@ class Substitution(Struct, frozen=True, kw_only=True):
         return self.share / self.base_rate if self.base_rate else nan
 
 
-def overlap(pairs: Sequence[Pair], other: Iterable[Answered]) -> Substitution:
-    """Compare memory's fixes with what another method answers on the same questions and seeds."""
+def overlap(pairs: Sequence[Pair], other: Iterable[Answered], *, seeds: Sequence[int] = ()) -> Substitution:
+    """Compare memory's fixes with what another method answers; seeds in the given order, or as they first appear."""
     solved = {(row.seed, row.question): row.right for row in other}
     known = [pair for pair in pairs if pair.key in solved and not pair.before.right]
     fixed = [pair for pair in known if pair.verdict == "fix"]
-    per_seed = []
-    for seed in sorted({pair.after.seed for pair in fixed}):
+    per_seed: list[float | None] = []
+    for seed in seeds or dict.fromkeys(pair.after.seed for pair in pairs):
         mine = [solved[pair.key] for pair in fixed if pair.after.seed == seed]
-        per_seed.append(100 * sum(mine) / len(mine))
+        per_seed.append(100 * sum(mine) / len(mine) if mine else None)
     return Substitution(
         fixes=len(fixed),
         also_solved=sum(solved[pair.key] for pair in fixed),

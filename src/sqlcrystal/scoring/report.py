@@ -17,6 +17,8 @@ class Scored(Struct, frozen=True, kw_only=True):
     kind: Kind
     seconds: float
     message: str = ""
+    sql: str = ""
+    """What was predicted."""
 
     @property
     def correct(self) -> bool:

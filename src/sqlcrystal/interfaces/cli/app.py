@@ -18,11 +18,12 @@ app = typer.Typer(
 
 def register() -> None:
     """Attach every command; each line is one command or group."""
-    from sqlcrystal.interfaces.cli import benchmark, cards, compare, model, recording, report, score, study
+    from sqlcrystal.interfaces.cli import benchmark, cards, compare, model, power, recording, report, score, study
 
     score.register(app)
     benchmark.register(app)
     compare.register(app)
+    power.register(app)
     model.register(app)
     recording.register(app)
     study.register(app)

@@ -1,50 +1,100 @@
-"""`sqlcrystal compare`: paired, database-clustered inference on a CSV of outcomes."""
+"""`sqlcrystal compare`: paired, database-clustered inference on outcomes of two arms."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
+if TYPE_CHECKING:
+    from sqlcrystal.measurement.comparison import Comparison
+
 
 def compare(
-    pairs: Annotated[Path, typer.Argument(help="CSV with columns database,question,seed,a,b; a and b are 0 or 1.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CSV",
+            help="One CSV with columns database,question,[seed,]a,b, where a and b are 0 or 1; or two that"
+            " `score --out` wrote.",
+        ),
+    ],
     method: Annotated[
-        str, typer.Option(help="Interval: jackknife (nominal coverage) or two-stage (the paper's).")
-    ] = "jackknife",
+        str, typer.Option(help="Interval: cr2, jackknife, or two-stage (the paper's bootstrap).")
+    ] = "cr2",
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples, for two-stage.")] = 10_000,
     rng_seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Compare two arms on the same questions: difference b - a, 95 % interval, p, fixes and breaks."""
     from sqlcrystal.measurement.comparison import compare as compare_outcomes
-    from sqlcrystal.measurement.outcomes import read_pairs
+    from sqlcrystal.measurement.outcome_files import read_outcomes
 
-    found = compare_outcomes(read_pairs(pairs), method=method, resamples=resamples, rng_seed=rng_seed)
+    found = compare_outcomes(read_outcomes(files), method=method, resamples=resamples, rng_seed=rng_seed)
     if json:
         print_json(found)
         return
+    title = f"{files[0].name}: b - a" if len(files) == 1 else f"b = {files[1].name}, a = {files[0].name}: b - a"
     print_table(
-        f"{pairs.name}: b - a",
+        title,
         ["a %", "b %", "delta pp", "95 % interval", "p", "fixed", "broke", "McNemar p"],
         [
             [
                 found.a,
                 found.b,
                 f"{found.delta_pp:+.2f}",
-                f"[{found.ci_low_pp:+.2f}, {found.ci_high_pp:+.2f}]",
-                f"{found.p_value:.4f}",
+                _interval(found.ci_low_pp, found.ci_high_pp),
+                _probability(found.p_value),
                 found.fixed,
                 found.broke,
-                f"{found.mcnemar_p:.4f}",
+                _probability(found.mcnemar_p),
             ]
         ],
     )
-    print(
-        f"{found.n} pairs, {found.n_questions} questions, {found.n_databases} databases, {found.n_seeds} seeds; "
-        f"interval by {found.method}; {found.status}"
-    )
+    for line in _lines(found):
+        typer.echo(line)
+
+
+def _lines(found: "Comparison") -> list[str]:
+    """What the difference rests on, and how far it can be trusted."""
+    seeds = f", {found.n_seeds} seeds; {found.status}" if found.n_seeds else ""
+    said = [f"{found.n} pairs, {found.n_questions} questions, {found.n_databases} databases{seeds}"]
+    if found.unevaluable:
+        said.append(f"left out: {found.unevaluable} pairs that could not be judged on both sides")
+    if found.undefined:
+        said.append(found.undefined)
+    else:
+        freedom = f", {found.df:.1f} degrees of freedom" if found.df else ""
+        said.append(f"interval by {found.method}{freedom}; databases are the clusters")
+    alone = found.question_level
+    if alone and alone.p_value is not None:
+        ends = _interval(alone.low, alone.high)
+        said.append(f"over questions, which says nothing of other databases: {ends}, p {_probability(alone.p_value)}")
+    if found.n_databases > 1:
+        said.append(f"sign flips over databases, exact: p {_probability(found.sign_flip_p)}")
+    if found.leave_one_out:
+        left = found.leave_one_out
+        said.append(
+            f"without one database: from {left.low_pp:+.2f} (without {left.without_for_low})"
+            f" to {left.high_pp:+.2f} (without {left.without_for_high})"
+        )
+    if found.new_database_pp and found.between_sd_pp is not None:
+        said.append(
+            f"between databases: standard deviation {found.between_sd_pp:.2f} pp;"
+            f" a new one may expect {_interval(*found.new_database_pp)}"
+        )
+    if found.detectable_pp:
+        said.append(f"data like these detect a difference of {found.detectable_pp:.2f} pp with 80 % power")
+    return said
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "none" if low is None or high is None else f"[{low:+.2f}, {high:+.2f}]"
+
+
+def _probability(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4f}" if value >= 0.0001 else "<0.0001"
 
 
 def register(app: typer.Typer) -> None:

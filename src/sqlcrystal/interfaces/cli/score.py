@@ -3,7 +3,7 @@
 import csv
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -91,6 +91,7 @@ def score(
     if out is not None:
         _write_csv(out, results)
     tell_missing(results[0].report.missing_databases, results[0].report.left_out)
+    _tell_fenced(files)
     _print_scores(results, as_json=as_json)
 
 
@@ -112,7 +113,7 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 def _write_csv(out: Path, results: Sequence["Scoring"]) -> None:
     """Write beside the target and rename, so that a file is whole or not there; several files share one CSV."""
     several = len(results) > 1
-    columns = ["question_id", "database", "verdict", "kind", "seconds"] + ["predictions"] * several
+    columns = ["question_id", "database", "verdict", "kind", "seconds", "sql", "error"] + ["predictions"] * several
     handle, scratch = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
     try:
         with open(handle, "w", newline="", encoding="utf-8") as stream:
@@ -120,8 +121,8 @@ def _write_csv(out: Path, results: Sequence["Scoring"]) -> None:
             writer.writerow(columns)
             for result in results:
                 for one in result.scored:
-                    row = [one.question_id, one.database, int(one.correct), one.kind.value, f"{one.seconds:.6f}"]
-                    writer.writerow(row + [result.report.predictions] * several)
+                    verdict = [int(one.correct), one.kind.value, f"{one.seconds:.6f}", one.sql, one.message]
+                    writer.writerow([one.question_id, one.database, *verdict] + [result.report.predictions] * several)
         Path(scratch).chmod(0o644)
         Path(scratch).replace(out)
     except OSError as error:
@@ -148,6 +149,18 @@ def _print_scores(results: Sequence["Scoring"], *, as_json: bool) -> None:
 
 def _shared(report: "Report") -> dict[str, object]:
     return {"benchmark": report.benchmark, "rule": report.rule}
+
+
+def _tell_fenced(files: Mapping[str, Sequence[str]]) -> None:
+    """Point at predictions that still wear the fence of a model's reply, which no database runs."""
+    for name, sqls in files.items():
+        fenced = sum("```" in sql for sql in sqls)
+        if fenced:
+            print(
+                f"hint: {fenced} of {len(sqls)} predictions in {name} hold a ``` fence; score takes bare SQL, so write"
+                " what stands between the fences",
+                file=sys.stderr,
+            )
 
 
 def tell_missing(missing: Sequence[str], left_out: int) -> None:

@@ -19,7 +19,7 @@ from sqlcrystal.study.report.wording import NONE, interval, number, percent, poi
 
 EVIDENCE = (
     "Δ (pp)",
-    "95% CI, jackknife",
+    "95% CI, CR2",
     "95% CI, two-stage",
     "p",
     "p (Holm)",

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from math import isnan
 from typing import Literal
 
 import msgspec
@@ -10,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
-from sqlcrystal.measurement.multiplicity import holm
+from sqlcrystal.measurement.multiplicity import read_family
 from sqlcrystal.study.ledger import Arm
 from sqlcrystal.study.report.facts import METHODS, Facts
 
@@ -29,7 +28,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     two_stage: Comparison
     confirmatory: bool
     holm_p: float | None = None
-    """Adjusted within the confirmatory family; None outside it."""
+    """Adjusted within the confirmatory family; None outside it, and for the primary contrast."""
+    claimed: bool | None = None
+    """Whether the confirmatory family supports it; None outside the family."""
 
     @property
     def status(self) -> str:
@@ -38,22 +39,25 @@ class Finding(Struct, frozen=True, kw_only=True):
         return role if self.found.n_seeds >= ENOUGH_SEEDS else f"{role}, preliminary"
 
     @property
-    def decisive_p(self) -> float:
-        """The p-value the reading rests on: Holm's inside the confirmatory family, the raw one outside."""
-        return self.found.p_value if self.holm_p is None else self.holm_p
+    def told_from_zero(self) -> bool:
+        """Whether the difference is told from zero by its own p, which is the paper's reading."""
+        return self.found.p_value is not None and self.found.p_value < ALPHA
 
     @property
     def supported(self) -> bool:
-        """Whether the difference is told from zero."""
-        return self.decisive_p < ALPHA
+        """Whether the difference is told from zero, within its family if it belongs to one."""
+        return self.told_from_zero if self.claimed is None else self.claimed
 
     @property
     def verdict(self) -> str:
         """The reading in words."""
-        if isnan(self.found.p_value):
-            return "no interval: fewer than two databases"
+        if self.found.p_value is None:
+            return self.found.undefined
         if not self.supported:
-            return "interval includes zero" if self.found.p_value >= ALPHA else "not supported after Holm"
+            if not self.told_from_zero:
+                return "interval includes zero"
+            adjusted = self.holm_p is not None and self.holm_p < ALPHA
+            return "not claimed: the primary contrast is not supported" if adjusted else "not supported after Holm"
         if self.found.n_seeds < ENOUGH_SEEDS:
             return "preliminary"
         return "supported" if self.confirmatory else "excludes zero (exploratory)"
@@ -114,7 +118,9 @@ def findings(facts: Facts, planned: Sequence[Planned]) -> tuple[Finding, ...]:
         if finding is None:
             continue
         twin = family.get((finding.a, finding.b))
-        made.append(replace(finding, confirmatory=True, holm_p=twin.holm_p) if twin else finding)
+        if twin:
+            finding = replace(finding, confirmatory=True, holm_p=twin.holm_p, claimed=twin.claimed)
+        made.append(finding)
     return tuple(made)
 
 
@@ -124,7 +130,7 @@ def finding(facts: Facts, key: str) -> Finding | None:
 
 
 def contrasts(facts: Facts) -> tuple[Finding, ...]:
-    """The contrasts the study file names, with Holm's adjustment over the confirmatory ones."""
+    """The contrasts the study file names; of the confirmatory ones, memory against none is read before the others."""
     named = [
         _finding(
             facts,
@@ -138,9 +144,14 @@ def contrasts(facts: Facts) -> tuple[Finding, ...]:
         for contrast in facts.manifest.contrasts
     ]
     found = [finding for finding in named if finding is not None]
-    family = [finding for finding in found if finding.confirmatory]
-    adjusted = dict(zip([f.key for f in family], holm([f.found.p_value for f in family]), strict=True))
-    return tuple(replace(f, holm_p=adjusted[f.key]) if f.confirmatory else f for f in found)
+    tested = {finding.key: finding.found.p_value for finding in found}
+    designated = {contrast.name: contrast for contrast in facts.manifest.contrasts if contrast.confirmatory}
+    bare = facts.bare.name if facts.bare else ""
+    primary = next((n for n, c in designated.items() if (c.a, c.b) == (bare, facts.default.name)), None)
+    family = read_family({name: tested.get(name) for name in designated}, primary=primary)
+    return tuple(
+        replace(f, holm_p=family[f.key].holm_p, claimed=family[f.key].supported) if f.confirmatory else f for f in found
+    )
 
 
 def _finding(

@@ -128,7 +128,7 @@ def beside_the_paper(facts: Facts, summary: Summary) -> Table:
         ),
         rows=tuple(rows),
         note="Different models, benchmarks and splits: read directions, not differences. This study's intervals are"
-        " cluster jackknife, the paper's two-stage bootstrap.",
+        " CR2 with databases for clusters, the paper's two-stage bootstrap.",
     )
 
 

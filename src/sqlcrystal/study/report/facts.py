@@ -9,21 +9,21 @@ from msgspec import Struct
 
 from sqlcrystal.errors import DataError
 from sqlcrystal.measurement.comparison import Comparison, compare
-from sqlcrystal.measurement.flips import Pair, pair_up, to_outcomes
+from sqlcrystal.measurement.flips import UNEVALUABLE, Pair, pair_up, to_outcomes
+from sqlcrystal.measurement.intervals import DEFAULT_METHOD
 from sqlcrystal.measurement.ratio import (
     CrystallizationRatio,
     HeldOut,
+    RatioEstimate,
     SeedCounts,
     crystallization_ratio,
     ratio_estimate,
 )
-from sqlcrystal.measurement.statistics import Estimate
 from sqlcrystal.study.ledger import Arm, BankedCard, Ledger, Outcome
 from sqlcrystal.types import CardId
 
 FACTORS = ("source", "admission", "writer", "retriever", "k", "correspondence", "bank", "solver", "passes")
-METHODS = ("jackknife", "two-stage")
-UNEVALUABLE = ("unevaluable", "gold error", "gold timeout")
+METHODS = (DEFAULT_METHOD, "two-stage")
 Wanted = dict[str, object]
 """Factor values that differ from the default's; a tuple lists alternatives."""
 
@@ -35,7 +35,7 @@ class Ratio(Struct, frozen=True, kw_only=True):
     counts: dict[int, SeedCounts]
     held_out: tuple[HeldOut, ...]
 
-    def estimates(self) -> dict[str, Estimate]:
+    def estimates(self) -> dict[str, RatioEstimate]:
         """CR with its interval by both methods."""
         return {
             method: ratio_estimate(outcomes=self.held_out, rng=np.random.default_rng(0), method=method)

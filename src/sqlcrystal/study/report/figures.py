@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from math import isfinite
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -143,8 +142,8 @@ def intervals(facts: Facts, planned: Sequence[Planned], paper: dict[str, Publish
         return Absent(key=key, title=f"Figure: {title}", needs=needs)
     left = [plan.name for plan in planned if plan.key not in {one.key for one in found}]
     caption = (
-        "Paired differences in held-out accuracy with 95% intervals (cluster jackknife over databases). Filled points:"
-        " p < .05, after Holm's adjustment where the contrast is confirmatory (circles; squares are exploratory). "
+        "Paired differences in held-out accuracy with 95% intervals (CR2, clustered by database). Filled points:"
+        " p < .05, after Holm's adjustment where a confirmatory contrast (circle; squares are exploratory) has one. "
         + ("Diamonds: the figures published in the paper, another model and benchmark. " if paper else "")
         + (f"Not in this study: {'; '.join(left)}. " if left else "")
         + sample(facts)
@@ -158,7 +157,7 @@ def _forest(axes: "Axes", found: Sequence[Finding], paper: dict[str, Published])
     ends = [0.0]
     for y, one in enumerate(reversed(found)):
         result = one.found
-        low, high = (end if isfinite(end) else result.delta_pp for end in (result.ci_low_pp, result.ci_high_pp))
+        low, high = (result.delta_pp if end is None else end for end in (result.ci_low_pp, result.ci_high_pp))
         ends += [low, high]
         axes.hlines(y, low, high, color=BLUE, linewidth=1.8)
         shape = "o" if one.confirmatory else "s"

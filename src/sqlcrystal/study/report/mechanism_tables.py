@@ -47,7 +47,7 @@ def readings(facts: Facts, planned: Sequence[Planned], *, key: str, title: str) 
         title=title,
         columns=("Factor", "Controlled contrast", "Δ transfer pp [95% CI]; p", "Role", "Status", "Reading"),
         rows=tuple(rows),
-        note=f"{sample(facts)} Intervals by cluster jackknife over databases.{missing(facts, planned)}",
+        note=f"{sample(facts)} Intervals by CR2, clustered by database.{missing(facts, planned)}",
     )
 
 

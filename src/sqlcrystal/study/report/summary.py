@@ -2,7 +2,9 @@
 
 from msgspec import Struct
 
-from sqlcrystal.measurement.statistics import DEFAULT_METHOD, Estimate
+from sqlcrystal.measurement.comparison import Comparison
+from sqlcrystal.measurement.intervals import DEFAULT_METHOD
+from sqlcrystal.measurement.ratio import RatioEstimate
 from sqlcrystal.study.ledger import Outcome
 from sqlcrystal.study.report.comparisons import HEADLINE, Finding, contrasts, findings
 from sqlcrystal.study.report.facts import METHODS, Facts, accuracy, evaluable
@@ -17,11 +19,11 @@ class ContrastSummary(Struct, frozen=True, kw_only=True):
     a: str
     b: str
     delta_pp: float
-    ci_pp: Interval
-    ci_two_stage_pp: Interval
-    p_value: float
+    ci_pp: Interval | None
+    ci_two_stage_pp: Interval | None
+    p_value: float | None
     p_holm: float | None
-    p_two_stage: float
+    p_two_stage: float | None
     mcnemar_p: float
     fixed: int
     broke: int
@@ -72,8 +74,8 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 MULTIPLICITY = (
-    "Holm's step-down adjustment over the confirmatory contrasts; p-values of exploratory contrasts are unadjusted"
-    " diagnostics"
+    "Memory against none is the primary contrast, tested first and unadjusted; Holm's step-down adjustment over the"
+    " other confirmatory contrasts; p-values of exploratory contrasts are unadjusted diagnostics"
 )
 
 
@@ -97,9 +99,9 @@ def summarize(facts: Facts) -> Summary:
         pm=accuracy(memory),
         pk=accuracy(facts.repairs),
         lift_pp=lift.found.delta_pp if lift else None,
-        lift_ci_pp=(lift.found.ci_low_pp, lift.found.ci_high_pp) if lift else None,
+        lift_ci_pp=_interval(lift.found) if lift else None,
         lift_p=lift.found.p_value if lift else None,
-        lift_ci_two_stage_pp=(lift.two_stage.ci_low_pp, lift.two_stage.ci_high_pp) if lift else None,
+        lift_ci_two_stage_pp=_interval(lift.two_stage) if lift else None,
         cr=ratio.ratio.mean if ratio else None,
         cr_ci=_ends(estimates.get(METHODS[0])),
         cr_ci_two_stage=_ends(estimates.get(METHODS[1])),
@@ -131,8 +133,15 @@ def rerun_rows(facts: Facts) -> tuple[Outcome, ...]:
     return own or facts.rows(facts.bare, "rerun")
 
 
-def _ends(estimate: Estimate | None) -> Interval | None:
-    return (estimate.low, estimate.high) if estimate and estimate.low == estimate.low else None
+def _ends(estimate: RatioEstimate | None) -> Interval | None:
+    """The ends of a ratio's interval where it lies between them."""
+    if estimate is None or estimate.shape != "bounded" or estimate.low is None or estimate.high is None:
+        return None
+    return estimate.low, estimate.high
+
+
+def _interval(found: Comparison) -> Interval | None:
+    return None if found.ci_low_pp is None or found.ci_high_pp is None else (found.ci_low_pp, found.ci_high_pp)
 
 
 def _contrast(finding: Finding) -> ContrastSummary:
@@ -142,8 +151,8 @@ def _contrast(finding: Finding) -> ContrastSummary:
         a=finding.a,
         b=finding.b,
         delta_pp=found.delta_pp,
-        ci_pp=(found.ci_low_pp, found.ci_high_pp),
-        ci_two_stage_pp=(bootstrapped.ci_low_pp, bootstrapped.ci_high_pp),
+        ci_pp=_interval(found),
+        ci_two_stage_pp=_interval(bootstrapped),
         p_value=found.p_value,
         p_holm=finding.holm_p,
         p_two_stage=bootstrapped.p_value,

@@ -9,7 +9,17 @@ from sqlcrystal.study.report.comparisons import finding
 from sqlcrystal.study.report.facts import Facts, accuracy, evaluable
 from sqlcrystal.study.report.summary import rerun_rows
 from sqlcrystal.study.report.table import Absent, Table
-from sqlcrystal.study.report.wording import NONE, interval, number, per_seed, percent, plural, points, probability
+from sqlcrystal.study.report.wording import (
+    NONE,
+    interval,
+    kept_ratios,
+    number,
+    per_seed,
+    percent,
+    plural,
+    points,
+    probability,
+)
 
 NO_MEMORY = "outcomes without memory and with the default arm on held-out questions"
 
@@ -47,7 +57,7 @@ def cr_main(facts: Facts) -> Table | Absent:
             f"{points(found.delta_pp)} pp, p {probability(found.p_value)}",
         ),
         (
-            "Lift, 95% interval (jackknife)",
+            "Lift, 95% interval (CR2)",
             NONE,
             f"{interval(found.ci_low_pp, found.ci_high_pp)}",
             f"fixed {found.fixed}, broke {found.broke}",
@@ -71,7 +81,7 @@ def cr_main(facts: Facts) -> Table | Absent:
     else:
         for method, ends in ratio.estimates().items():
             shown = percent(ratio.ratio.mean) if ratio.ratio.mean is not None else "undefined"
-            rows.append((f"CR, % ({method})", NONE, shown, f"95% interval {interval(ends.low, ends.high, 1)}"))
+            rows.append((f"CR, % ({method})", NONE, shown, kept_ratios(ends)))
         own = percent(ratio.ratio.against_own_floor)
         rows.append(("CR, % (alternative denominator)", NONE, own, "headroom against the transfer run's own floor"))
     note = f"{sample(facts)} CR divides the lift by the repair headroom on the same questions; it is no probability."

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from math import isfinite
 
+from sqlcrystal.measurement.ratio import RatioEstimate
+
 NONE = "—"
 
 
@@ -24,6 +26,18 @@ def interval(low: float | None, high: float | None, digits: int = 2) -> str:
     if low is None or high is None or not (isfinite(low) and isfinite(high)):
         return NONE
     return f"[{points(low, digits)}, {points(high, digits)}]"
+
+
+def kept_ratios(estimate: RatioEstimate) -> str:
+    """The interval of a ratio, which may be unbounded, and how many resamples had no ratio at all."""
+    between = interval(estimate.low, estimate.high, 1)
+    said = {
+        "bounded": f"95% interval {between}",
+        "outside": f"95% interval unbounded: anything outside {between}",
+        "unbounded": "95% interval unbounded: the headroom cannot be told from zero",
+    }.get(estimate.shape, estimate.undefined)
+    share = estimate.undefined_share
+    return f"{said}; undefined in {100 * share:.1f}% of resamples" if share else said
 
 
 def probability(value: float | None) -> str:

@@ -1,0 +1,171 @@
+"""`sqlcrystal power`: what a study can find out, how large it must be, and what it costs, before it is run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.interfaces.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from sqlcrystal.measurement.prospect import Prospect
+
+
+def power(
+    truth: Annotated[
+        str,
+        typer.Option(
+            "--truth", metavar="paper|DIR", help="What to plan by: the paper's databases, or a pilot's folder."
+        ),
+    ] = "paper",
+    *,
+    effect: Annotated[
+        float | None, typer.Option("--effect", metavar="PP", help="True lift in points.", show_default="the truth's")
+    ] = None,
+    spread: Annotated[
+        float | None,
+        typer.Option(
+            "--spread",
+            min=0,
+            metavar="PP",
+            help="Standard deviation of the lift between databases.",
+            show_default="the truth's, without its sampling noise",
+        ),
+    ] = None,
+    databases: Annotated[int | None, typer.Option(min=3, help="Databases.", show_default="the truth's")] = None,
+    questions: Annotated[
+        int | None, typer.Option(min=4, help="Questions of each database.", show_default="sizes as the truth has them")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds.", show_default="the truth's")] = None,
+    held_out: Annotated[
+        float | None, typer.Option(min=0.01, max=0.99, help="Share held out.", show_default="the truth's")
+    ] = None,
+    wanted: Annotated[float, typer.Option("--power", min=0.05, max=0.999, help="The power wanted.")] = 0.8,
+    arms: Annotated[int, typer.Option(min=1, help="Memory arms on held-out questions, for the cost.")] = 1,
+    seconds_per_call: Annotated[
+        float | None, typer.Option(min=0, help="How long a call takes.", show_default="as the pilot measured")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Calls in flight.")] = 1,
+    studies: Annotated[int, typer.Option(min=50, help="Simulated studies.")] = 1000,
+    rng_seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write power.json and its figure.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Plan a study: power, detectable lift, the intervals to expect, the size a lift needs, calls, tokens and hours."""
+    import msgspec
+    import numpy as np
+
+    from sqlcrystal.measurement.power import Design
+    from sqlcrystal.measurement.prospect import prospect
+    from sqlcrystal.measurement.truth import without_noise
+    from sqlcrystal.study.pilot import PUBLISHED_CALLS, pilot_calls, pilot_truth, published_truth
+
+    if truth != "paper" and not Path(truth).is_dir():
+        raise ConfigError(f"--truth: {truth!r} is neither 'paper' nor the folder of a run")
+    known = published_truth() if truth == "paper" else pilot_truth(Path(truth))
+    calls = PUBLISHED_CALLS if truth == "paper" else pilot_calls(Path(truth))
+    if seconds_per_call is not None:
+        calls = msgspec.structs.replace(calls, seconds_per_call=seconds_per_call)
+    design = Design(
+        databases=databases or len(known.databases),
+        questions=questions,
+        seeds=seeds or known.seeds,
+        held_out=held_out or known.held_out,
+        lift_pp=100 * known.lift if effect is None else effect,
+        spread_pp=100 * without_noise(known)[1] if spread is None else spread,
+    )
+    if design.databases < 3:
+        raise ConfigError(
+            f"--databases: the pilot has {design.databases}; clustered inference needs 3 or more, so say how many"
+        )
+    rng = np.random.default_rng(rng_seed)
+    made = prospect(known, calls, design, studies=studies, rng=rng, power=wanted, arms=arms, jobs=jobs)
+    if out is not None:
+        _write(out, made)
+    if json:
+        print_json(made)
+    else:
+        _print(made)
+
+
+def _write(out: Path, made: "Prospect") -> None:
+    import msgspec
+
+    from sqlcrystal.interfaces.cli.power_figure import power_figure
+    from sqlcrystal.study.report.drawing import files
+
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "power.json").write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2))
+    for kind, drawn in files(power_figure(made)).items():
+        (out / f"power.{kind}").write_bytes(drawn)
+
+
+def _print(made: "Prospect") -> None:
+    seen, design = made.forecast, made.forecast.design
+    sizes = f"{design.questions} questions each" if design.questions else f"{seen.n_questions:,} questions"
+    title = (
+        f"{design.databases:,} databases, {sizes}, {design.seeds} seeds, {100 * design.held_out:.0f} % held out:"
+        f" {seen.n_pairs:,} pairs; planned by {made.truth}"
+    )
+    print_table(title, ["", ""], [*_answers(made), *_sizes(made), *_costs(made)])
+
+
+def _answers(made: "Prospect") -> list[tuple[str, str]]:
+    """What the design can tell."""
+    seen = made.forecast
+    rows = [
+        ("true lift assumed", f"{seen.design.lift_pp:+.2f} pp, SD {seen.design.spread_pp:.2f} pp between databases"),
+        ("power", f"{100 * seen.power:.0f} % to tell it from zero"),
+        ("detectable with 80 % power", f"{seen.detectable_pp:.2f} pp"),
+        ("standard error", f"{seen.standard_error_pp:.2f} pp, {seen.df:.1f} degrees of freedom"),
+    ]
+    rows += [
+        (
+            f"95 % interval to expect, {one.method}",
+            f"{_interval(one.interval_pp)}, {one.width_pp:.1f} pp wide;"
+            f" excludes zero in {100 * one.told_from_zero:.0f} % of {one.studies:,} simulated studies",
+        )
+        for one in made.expected
+    ]
+    if made.ratio and made.ratio.ratio is not None:
+        ends = _interval(made.ratio.interval, 0) if made.ratio.interval else "none"
+        rows.append(
+            (
+                "CR to expect",
+                f"{made.ratio.ratio:.0f} %, interval {ends}; unbounded in {100 * made.ratio.unbounded:.0f} %",
+            )
+        )
+    return rows
+
+
+def _sizes(made: "Prospect") -> list[tuple[str, str]]:
+    """What the lift needs."""
+    names = {"databases": "databases", "questions": "questions a database", "seeds": "seeds"}
+    return [
+        (
+            f"{names[dimension]} for {100 * made.power_wanted:.0f} % power",
+            f"{size:,}" if size is not None else "no number suffices while the others stay as they are",
+        )
+        for dimension, size in made.needed.items()
+    ]
+
+
+def _costs(made: "Prospect") -> list[tuple[str, str]]:
+    """What it takes."""
+    cost = made.effort
+    hours = "unknown; give --seconds-per-call" if cost.hours is None else f"{cost.hours:,.1f}"
+    return [
+        ("calls", f"{cost.calls:,} with a recording ({cost.calls_unrecorded:,} without)"),
+        ("tokens", f"{cost.tokens / 1e6:,.1f} million"),
+        ("hours", hours),
+    ]
+
+
+def _interval(ends: tuple[float, float], digits: int = 2) -> str:
+    return f"[{ends[0]:+.{digits}f}, {ends[1]:+.{digits}f}]"
+
+
+def register(app: typer.Typer) -> None:
+    """Attach the command."""
+    app.command("power")(power)

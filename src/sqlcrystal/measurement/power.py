@@ -1,0 +1,233 @@
+"""What a study can find out before it is run: power, detectable lift, expected intervals, and the size a lift needs.
+
+Closed forms answer at once and for any size; simulated studies with the same truth (`simulation`) check them and show
+what the interval will look like.
+"""
+
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlcrystal.measurement import clusters
+from sqlcrystal.measurement.clusters import Floats
+from sqlcrystal.measurement.fieller import fieller
+from sqlcrystal.measurement.simulation import Population, Studies, intervals, simulate
+from sqlcrystal.measurement.statistics import ALPHA, POWER, detectable
+from sqlcrystal.measurement.truth import DatabaseTruth, Truth, sampling_variance
+
+Dimension = Literal["databases", "questions", "seeds"]
+LARGEST: dict[str, int] = {"databases": 1_000_000, "questions": 1_000_000, "seeds": 1_000}
+"""Where the search for a size ends: beyond it the answer is that no such study exists."""
+LIKE_NORMAL = 500
+"""Degrees of freedom from which the noncentral t is the normal distribution, and its routine gives up."""
+QUESTIONS_AT_ONCE = 1_000_000
+"""Questions simulated at once: some hundred megabytes."""
+
+
+class Design(Struct, frozen=True, kw_only=True):
+    """A study to be run, and the truth it is assumed to meet; lift and spread in percentage points."""
+
+    databases: int
+    questions: int | None
+    """Of each database; None for sizes as the truth has them."""
+    seeds: int
+    held_out: float
+    lift_pp: float
+    spread_pp: float
+    """Standard deviation of the lift between databases."""
+
+
+class Forecast(Struct, frozen=True, kw_only=True):
+    """What a design can tell, in percentage points."""
+
+    design: Design
+    n_questions: int
+    n_pairs: int
+    """Held-out question–seed pairs."""
+    standard_error_pp: float
+    df: float
+    power: float
+    """The chance that a two-sided 5 % test tells the lift from zero."""
+    detectable_pp: float
+    """The lift that is told from zero with 80 % power."""
+    interval_pp: tuple[float, float]
+    """The 95 % interval to expect."""
+
+
+class Expected(Struct, frozen=True, kw_only=True):
+    """What simulated studies of a design report, by one method; intervals are medians of their ends."""
+
+    method: str
+    studies: int
+    interval_pp: tuple[float, float]
+    width_pp: float
+    """The mean width."""
+    told_from_zero: float
+    """Share of studies whose interval excludes zero."""
+    covered: float
+    """Share of studies whose interval holds the true lift."""
+
+
+class ExpectedRatio(Struct, frozen=True, kw_only=True):
+    """The crystallization ratio that simulated studies report, in percent."""
+
+    ratio: float | None
+    interval: tuple[float, float] | None
+    unbounded: float
+    """Share of studies whose interval has no end on at least one side."""
+
+
+def databases_of(truth: Truth, design: Design) -> list[DatabaseTruth]:
+    """The design's databases: the truth's in turn, as often as needed, each with the design's lift and size."""
+    like = [database.moved_by(design.lift_pp / 100) for database in truth.databases]
+    sized = like if design.questions is None else [replace(one, questions=design.questions) for one in like]
+    return [sized[index % len(sized)] for index in range(min(design.databases, len(sized)))]
+
+
+def forecast(truth: Truth, design: Design) -> Forecast:
+    """The closed form: sampling within databases, the spread between them, and Satterthwaite's degrees of freedom."""
+    from scipy.special import stdtrit
+
+    kinds = databases_of(truth, design)
+    base, extra = divmod(design.databases, len(kinds))
+    often = base + (np.arange(len(kinds)) < extra).astype(float)
+    held = np.array([max(1, round(kind.questions * design.held_out)) * design.seeds for kind in kinds], dtype=float)
+    within = [
+        sampling_variance(kind, truth, questions=kind.questions, seeds=design.seeds, held_out=design.held_out)
+        for kind in kinds
+    ]
+    total = float(often @ held)
+    variance = often @ (held**2 * (1e4 * np.array(within) + design.spread_pp**2)) / total**2
+    error, df = sqrt(float(variance)), _degrees(held, often)
+    reach = float(stdtrit(df, 1 - ALPHA / 2)) * error
+    return Forecast(
+        design=design,
+        n_questions=int(often @ np.array([kind.questions for kind in kinds])),
+        n_pairs=int(total),
+        standard_error_pp=error,
+        df=df,
+        power=_power(design.lift_pp, error, df),
+        detectable_pp=detectable(standard_error=error, df=df),
+        interval_pp=(design.lift_pp - reach, design.lift_pp + reach),
+    )
+
+
+def _power(lift: float, error: float, df: float) -> float:
+    """The chance that a two-sided t-test tells a lift from zero."""
+    from scipy.special import nctdtr, ndtr, stdtrit
+
+    critical = float(stdtrit(df, 1 - ALPHA / 2))
+    shift = abs(lift) / error if error else 0.0
+    if df > LIKE_NORMAL:
+        return float(ndtr(shift - critical) + ndtr(-shift - critical))
+    return 1 - float(nctdtr(df, shift, critical)) + float(nctdtr(df, shift, -critical))
+
+
+def _degrees(sizes: Floats, often: Floats) -> float:
+    """Satterthwaite's degrees of freedom with `often` databases of each size, without writing them all out."""
+    share = sizes / float(often @ sizes)
+    leverage = share**2 / (1 - share)
+    return 1 / float(often @ share**2 + (often @ leverage) ** 2 - often @ leverage**2)
+
+
+def needed(truth: Truth, design: Design, dimension: Dimension, *, power: float = POWER) -> int | None:
+    """The smallest number of databases, questions a database, or seeds that gives the power; None where none does."""
+
+    def enough(size: int) -> bool:
+        return forecast(truth, _with(design, dimension, size)).power >= power
+
+    low = clusters.FEWEST_DATABASES if dimension == "databases" else 4 if dimension == "questions" else 1
+    high = low
+    while not enough(high):
+        if high >= LARGEST[dimension]:
+            return None
+        low, high = high + 1, min(2 * high, LARGEST[dimension])
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return high
+
+
+def _with(design: Design, dimension: Dimension, size: int) -> Design:
+    if dimension == "databases":
+        return replace(design, databases=size)
+    if dimension == "questions":
+        return replace(design, questions=size)
+    return replace(design, seeds=size)
+
+
+def expected(
+    truth: Truth, design: Design, *, method: str, studies: int, rng: np.random.Generator, resamples: int = 500
+) -> Expected:
+    """What simulated studies of the design report."""
+    parts = [
+        intervals(made, method=method, rng=rng, resamples=resamples) for made in _simulated(truth, design, studies, rng)
+    ]
+    value, low, high = (np.concatenate([getattr(part, name) for part in parts]) for name in ("value", "low", "high"))
+    known = np.isfinite(low)
+    outside = (low > 0) | (high < 0)
+    return Expected(
+        method=method,
+        studies=len(value),
+        interval_pp=(float(np.median(low[known])), float(np.median(high[known]))),
+        width_pp=float(np.mean(high[known] - low[known])),
+        told_from_zero=float(np.mean(outside)),
+        covered=float(np.mean(~((low > design.lift_pp) | (high < design.lift_pp)))),
+    )
+
+
+def expected_ratio(truth: Truth, design: Design, *, studies: int, rng: np.random.Generator) -> ExpectedRatio | None:
+    """The ratio that simulated studies report, by Fieller's theorem; None where repair leaves no headroom."""
+    if truth.repaired <= 0:
+        return None
+    ratios, ends, open_ended = [], [], 0
+    for made in _simulated(truth, design, studies, rng):
+        lift_parts, room_parts = clusters.cr2(made.sums, made.sizes), clusters.cr2(made.headroom, made.sizes)
+        df, totals = clusters.satterthwaite(sizes=made.sizes), made.sizes.sum(axis=1)
+        lifts, rooms = made.sums.sum(axis=1) / totals, made.headroom.sum(axis=1) / totals
+        for study in range(len(lifts)):
+            kept = fieller(
+                lift=float(lifts[study]),
+                headroom=float(rooms[study]),
+                lift_parts=lift_parts[study],
+                headroom_parts=room_parts[study],
+                df=float(df[study]),
+            )
+            open_ended += kept.shape != "bounded"
+            ratios += [lifts[study] / rooms[study]] if rooms[study] > 0 else []
+            ends += [(kept.low, kept.high)] if kept.shape == "bounded" else []
+    middle = np.median(np.array(ends, dtype=float), axis=0) if ends else None
+    return ExpectedRatio(
+        ratio=float(np.median(ratios)) if ratios else None,
+        interval=(float(middle[0]), float(middle[1])) if middle is not None else None,
+        unbounded=open_ended / studies,
+    )
+
+
+def _simulated(truth: Truth, design: Design, studies: int, rng: np.random.Generator) -> list[Studies]:
+    """Studies of the design, so many at a time that memory stays bounded."""
+    kinds = databases_of(truth, design)
+    kinds = [kinds[index % len(kinds)] for index in range(design.databases)]
+    step = max(1, QUESTIONS_AT_ONCE // sum(kind.questions for kind in kinds))
+    return [
+        simulate(
+            _population(kinds, design, min(step, studies - start), rng),
+            truth,
+            seeds=design.seeds,
+            held_out=design.held_out,
+            rng=rng,
+        )
+        for start in range(0, studies, step)
+    ]
+
+
+def _population(kinds: list[DatabaseTruth], design: Design, studies: int, rng: np.random.Generator) -> Population:
+    """The design's databases in every study, their lifts drawn anew around the common one."""
+    known = np.array([(kind.questions, kind.floor, kind.broke) for kind in kinds])
+    sizes, floor, breaks = np.repeat(known.T[:, None, :], studies, axis=1)
+    own = design.lift_pp / 100 + design.spread_pp / 100 * rng.standard_normal(sizes.shape)
+    broke = np.minimum(floor, np.maximum(breaks, -own))
+    return Population(sizes.astype(np.int64), floor, np.clip(broke + own, 0, 1 - floor), broke)

@@ -1,0 +1,106 @@
+"""Everything to know of a study before it is run: what `sqlcrystal power` answers."""
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlcrystal.measurement.effort import CallProfile, Effort, effort
+from sqlcrystal.measurement.power import (
+    Design,
+    Dimension,
+    Expected,
+    ExpectedRatio,
+    Forecast,
+    expected,
+    expected_ratio,
+    forecast,
+    needed,
+)
+from sqlcrystal.measurement.statistics import POWER
+from sqlcrystal.measurement.truth import Truth
+
+DIMENSIONS: tuple[Dimension, ...] = ("databases", "questions", "seeds")
+SLOW_METHOD_STUDIES = 300
+"""Bootstrapped studies: each costs as much as thousands of the others."""
+
+
+class Curve(Struct, frozen=True, kw_only=True):
+    """One line of a figure."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+class Prospect(Struct, frozen=True, kw_only=True):
+    """What a design can tell, what its intervals will look like, what a lift needs, and what it costs."""
+
+    truth: str
+    forecast: Forecast
+    power_wanted: float
+    expected: tuple[Expected, ...]
+    ratio: ExpectedRatio | None
+    needed: dict[str, int | None]
+    """The size that gives the wanted power when the other two stay as they are; None where no size does."""
+    effort: Effort
+    power_by_lift: tuple[Curve, ...]
+    detectable_by_databases: tuple[Curve, ...]
+
+
+def prospect(
+    truth: Truth,
+    calls: CallProfile,
+    design: Design,
+    *,
+    studies: int,
+    rng: np.random.Generator,
+    power: float = POWER,
+    arms: int = 1,
+    jobs: int = 1,
+) -> Prospect:
+    """Plan a study: in closed form, then simulated with the same truth."""
+    seen = forecast(truth, design)
+    return Prospect(
+        truth=truth.name,
+        forecast=seen,
+        power_wanted=power,
+        expected=(
+            expected(truth, design, method="cr2", studies=studies, rng=rng),
+            expected(truth, design, method="two-stage", studies=min(studies, SLOW_METHOD_STUDIES), rng=rng),
+        ),
+        ratio=expected_ratio(truth, design, studies=studies, rng=rng),
+        needed={dimension: needed(truth, design, dimension, power=power) for dimension in DIMENSIONS},
+        effort=effort(seen, calls, arms=arms, jobs=jobs),
+        power_by_lift=_power_by_lift(truth, design, seen),
+        detectable_by_databases=_detectable_by_databases(truth, design),
+    )
+
+
+def _power_by_lift(truth: Truth, design: Design, seen: Forecast) -> tuple[Curve, ...]:
+    """The power at each lift: as designed, with half the databases, with twice as many."""
+    lifts = np.linspace(0, 2 * max(seen.detectable_pp, abs(design.lift_pp)), 41)
+    return tuple(
+        Curve(
+            name=f"{count} databases",
+            x=tuple(map(float, lifts)),
+            y=tuple(forecast(truth, replace(design, databases=count, lift_pp=float(lift))).power for lift in lifts),
+        )
+        for count in sorted({max(3, design.databases // 2), design.databases, 2 * design.databases})
+    )
+
+
+def _detectable_by_databases(truth: Truth, design: Design) -> tuple[Curve, ...]:
+    """The lift found with 80 % power, against databases: with one seed and with the design's, at two sizes."""
+    counts = [int(count) for count in np.unique(np.geomspace(3, max(100, 4 * design.databases), 30).astype(int))]
+    size = forecast(truth, design).n_questions // design.databases
+    return tuple(
+        Curve(
+            name=f"{questions} questions each, {seeds} seed{'s' if seeds > 1 else ''}",
+            x=tuple(map(float, counts)),
+            y=tuple(
+                forecast(truth, replace(design, databases=count, questions=questions, seeds=seeds)).detectable_pp
+                for count in counts
+            ),
+        )
+        for questions, seeds in dict.fromkeys(((size, 1), (size, design.seeds), (4 * size, design.seeds)))
+    )

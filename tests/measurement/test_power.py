@@ -1,0 +1,167 @@
+"""Planning: the closed form, the simulator and the paper agree with each other."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from sqlcrystal.measurement.effort import CallProfile, effort
+from sqlcrystal.measurement.flips import pair_up
+from sqlcrystal.measurement.outcomes import QuestionTable
+from sqlcrystal.measurement.power import Design, expected, expected_ratio, forecast, needed
+from sqlcrystal.measurement.simulation import as_it_stands, drawn, intervals, simulate
+from sqlcrystal.measurement.truth import Truth, sampling_variance, truth_from_pairs, without_noise
+from sqlcrystal.study.ledger import Outcome
+from sqlcrystal.study.pilot import PUBLISHED_CALLS, published_truth
+
+
+@pytest.fixture(scope="module")
+def paper() -> Truth:
+    return published_truth()
+
+
+@pytest.fixture(scope="module")
+def papers_design(paper: Truth) -> Design:
+    return Design(
+        databases=11,
+        questions=None,
+        seeds=3,
+        held_out=0.3,
+        lift_pp=100 * paper.lift,
+        spread_pp=100 * without_noise(paper)[1],
+    )
+
+
+def test_the_papers_table_is_the_papers_headline(paper: Truth) -> None:
+    pairs = sum(0.9 * database.questions for database in paper.databases)
+    assert pairs == pytest.approx(1383, abs=5)
+    assert 100 * paper.lift == pytest.approx(4.34, abs=0.02)
+    assert sum(0.9 * d.questions * d.fixed for d in paper.databases) == pytest.approx(127, abs=0.5)
+    assert paper.repaired == pytest.approx(0.26, abs=0.005)
+
+
+def test_the_paper_as_truth_predicts_the_papers_two_stage_interval(paper: Truth, papers_design: Design) -> None:
+    made = expected(paper, papers_design, method="two-stage", studies=200, rng=np.random.default_rng(0))
+    published = 7.49 - 1.50
+    assert made.width_pp == pytest.approx(published, rel=0.25)
+    assert made.interval_pp == pytest.approx((1.50, 7.49), abs=1.0)
+
+
+def test_the_papers_databases_as_they_stand_predict_it_too(paper: Truth) -> None:
+    rng, quiet = np.random.default_rng(0), without_noise(paper)[0]
+    seen = simulate(as_it_stands(quiet, 200), quiet, seeds=3, held_out=0.3, rng=rng)
+    made = intervals(seen, method="two-stage", rng=rng)
+    assert float(np.mean(made.high - made.low)) == pytest.approx(7.49 - 1.50, rel=0.25)
+
+
+def test_the_paper_as_truth_predicts_its_ratio(paper: Truth, papers_design: Design) -> None:
+    made = expected_ratio(paper, papers_design, studies=300, rng=np.random.default_rng(0))
+    assert made is not None
+    assert made.interval is not None
+    assert made.ratio == pytest.approx(44.4, abs=3)
+    assert made.interval == pytest.approx((24, 65), abs=12)
+
+
+@pytest.mark.parametrize(("seeds", "questions"), [(1, 60), (3, 90), (5, 60)])
+def test_the_closed_form_of_sampling_is_what_simulations_show(paper: Truth, seeds: int, questions: int) -> None:
+    rng = np.random.default_rng(1)
+    one = replace(paper, databases=tuple(replace(d, questions=questions) for d in paper.databases))
+    seen = simulate(as_it_stands(one, 2000), one, seeds=seeds, held_out=0.3, rng=rng)
+    shown = (seen.sums / seen.sizes / 100).var(axis=0)
+    known = [sampling_variance(d, one, questions=questions, seeds=seeds, held_out=0.3) for d in one.databases]
+    assert shown == pytest.approx(np.array(known), rel=0.15)
+
+
+def test_simulated_studies_have_the_lift_headroom_and_sizes_they_were_given(paper: Truth) -> None:
+    rng = np.random.default_rng(2)
+    seen = simulate(as_it_stands(paper, 500), paper, seeds=3, held_out=0.3, rng=rng)
+    assert seen.sums.sum() / seen.sizes.sum() == pytest.approx(100 * paper.lift, abs=0.1)
+    assert 100 * seen.headroom.sum() / seen.sizes.sum() == pytest.approx(9.76, abs=0.6)
+    assert set(seen.sizes.sum(axis=1)) == {1383.0}
+
+
+@pytest.mark.parametrize("lift", [0.0, 2.0, 4.34])
+def test_the_closed_form_of_power_is_what_simulations_show(paper: Truth, papers_design: Design, lift: float) -> None:
+    design = replace(papers_design, lift_pp=lift)
+    shown = expected(paper, design, method="cr2", studies=1000, rng=np.random.default_rng(3))
+    assert forecast(paper, design).power == pytest.approx(shown.told_from_zero, abs=0.04)
+    assert 0.93 <= shown.covered <= 0.97
+
+
+def test_a_study_of_the_needed_size_has_the_power_and_one_less_has_not(paper: Truth, papers_design: Design) -> None:
+    design = replace(papers_design, lift_pp=2.0)
+    count = needed(paper, design, "databases")
+    assert count is not None
+    assert forecast(paper, replace(design, databases=count)).power >= 0.8
+    assert forecast(paper, replace(design, databases=count - 1)).power < 0.8
+
+
+def test_no_number_of_questions_makes_up_for_too_few_databases(paper: Truth, papers_design: Design) -> None:
+    assert needed(paper, replace(papers_design, lift_pp=1.0), "questions") is None
+    assert needed(paper, replace(papers_design, lift_pp=1.0), "databases") is not None
+
+
+def test_a_plan_for_a_hundred_thousand_databases_is_worked_out_at_once(paper: Truth, papers_design: Design) -> None:
+    made = forecast(paper, replace(papers_design, databases=100_000, questions=1_000, lift_pp=0.1))
+    assert made.n_questions == 100_000_000
+    assert made.power > 0.999
+    assert made.detectable_pp < 0.02
+
+
+def test_the_vectorised_bootstrap_is_the_bootstrap(paper: Truth) -> None:
+    from sqlcrystal.measurement.intervals import two_stage_totals
+
+    rng = np.random.default_rng(6)
+    population = drawn(paper, studies=3, databases=6, lift=0.04, spread=0.03, rng=rng)
+    seen = simulate(population, paper, seeds=3, held_out=0.3, rng=rng)
+    many = intervals(seen, method="two-stage", rng=rng, resamples=8000)
+    for study in range(3):
+        table: QuestionTable = seen.table(study)
+        totals = two_stage_totals(table=table, rng=rng, resamples=8000)
+        low, high = np.quantile(totals[:, 0] / totals[:, 1], [0.025, 0.975])
+        assert (many.low[study], many.high[study]) == pytest.approx((low, high), abs=0.35)
+
+
+def test_a_pilot_becomes_a_truth_with_its_own_figures() -> None:
+    def row(seed: int, question: int, right: bool) -> Outcome:
+        return Outcome(
+            arm="W0",
+            setting="transfer",
+            seed=seed,
+            question=f"q{question}",
+            database=f"d{question % 2}",
+            difficulty="",
+            right=right,
+            first_right=right,
+            rules={},
+            kind="match",
+            sql=None,
+        )
+
+    before = [row(seed, question, question >= 6) for seed in (1, 2) for question in range(10)]
+    after = [
+        row(seed, question, question >= 4 or (question == 0 and seed == 1)) for seed in (1, 2) for question in range(10)
+    ]
+    made = truth_from_pairs(name="pilot", pairs=pair_up(before, after), repaired=None, held_out=0.5)
+    assert [database.questions for database in made.databases] == [10, 10]
+    assert 100 * made.lift == pytest.approx(25)
+    assert made.fixes_repeat == pytest.approx(4 / 5)
+    assert made.breaks_repeat == 0.5
+
+
+def test_taking_noise_out_keeps_the_lift_and_narrows_the_databases(paper: Truth) -> None:
+    quiet, spread = without_noise(paper)
+    assert quiet.lift == pytest.approx(paper.lift, abs=0.002)
+    assert spread < np.std([database.lift for database in paper.databases], ddof=1)
+
+
+def test_the_papers_calls_come_out_of_its_own_account(paper: Truth, papers_design: Design) -> None:
+    one_seed = forecast(paper, replace(papers_design, seeds=1))
+    made = effort(one_seed, PUBLISHED_CALLS)
+    assert made.calls_unrecorded == pytest.approx(1534 * 2.92 + 2 * 461, rel=0.01)
+
+
+def test_hours_are_unknown_until_somebody_has_measured_a_call(paper: Truth, papers_design: Design) -> None:
+    seen = forecast(paper, papers_design)
+    assert effort(seen, PUBLISHED_CALLS).hours is None
+    timed: CallProfile = replace(PUBLISHED_CALLS, seconds_per_call=2.0)
+    assert effort(seen, timed, jobs=8).hours == pytest.approx(effort(seen, timed).calls * 2 / 8 / 3600, rel=1e-4)

@@ -1,0 +1,242 @@
+"""Small and degenerate data: no interval is better than a false one, and the reason is said in words."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.measurement.comparison import Comparison, compare
+from sqlcrystal.measurement.intervals import METHODS
+from sqlcrystal.measurement.outcomes import paired
+from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate
+from sqlcrystal.measurement.statistics import difference, equivalence
+
+Row = tuple[str, str, str, int, int]
+
+
+def databases(*fixes: int, questions: int = 24, breaks: int = 0) -> list[Row]:
+    """One database per number of fixes, each of so many questions, with as many breaks in each."""
+    return [
+        (f"d{group}", f"q{question}", "42", int(question >= questions - breaks), int(question < fixed))
+        for group, fixed in enumerate(fixes)
+        for question in range(questions)
+    ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_databases_that_happen_to_agree_give_no_interval_and_no_p(method: str) -> None:
+    found = compare(paired(databases(1, 1, 1)), method=method)
+    assert (found.ci_low_pp, found.ci_high_pp, found.p_value) == (None, None, None)
+    assert "every database moved by the same amount" in found.undefined
+    assert found.sign_flip_p == 0.25
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_arms_that_answer_alike_give_no_interval_and_no_p(method: str) -> None:
+    found = compare(paired(databases(0, 0, 0, 0)), method=method)
+    assert (found.delta_pp, found.ci_low_pp, found.p_value) == (0.0, None, None)
+    assert "no database gained or lost anything" in found.undefined
+    assert found.sign_flip_p == 1.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("fixes", "held"), [((3,), "one database"), ((2, 9), "two databases")])
+def test_fewer_than_three_databases_give_no_clustered_interval(fixes: tuple[int, ...], held: str, method: str) -> None:
+    found = compare(paired(databases(*fixes)), method=method)
+    assert (found.ci_low_pp, found.p_value) == (None, None)
+    assert held in found.undefined
+
+
+def test_one_database_has_an_interval_over_its_questions_labelled_as_such() -> None:
+    found = compare(paired(databases(6, questions=60, breaks=2)))
+    alone = found.question_level
+    assert alone is not None
+    assert alone.method == "question-level"
+    assert (alone.low or 0) < found.delta_pp < (alone.high or 0)
+    assert alone.value == pytest.approx(100 * 4 / 60)
+
+
+def test_the_question_level_interval_covers_at_its_nominal_rate() -> None:
+    hits, runs = 0, 600
+    for run in range(runs):
+        rng = np.random.default_rng((11, run))
+        rows = []
+        for question in range(80):
+            right = rng.random() < 0.6
+            moved = rng.random() < 0.15
+            rows += [("d", f"q{question}", seed, int(right), int(right ^ moved)) for seed in ("1", "2", "3")]
+        alone = compare(paired(rows)).question_level
+        assert alone is not None
+        hits += alone.low is not None and alone.low <= 100 * 0.15 * (0.4 - 0.6) <= (alone.high or 0)
+    assert 0.93 <= hits / runs <= 0.975
+
+
+def test_where_databases_give_an_interval_questions_alone_are_not_offered() -> None:
+    assert compare(paired(databases(1, 2, 4))).question_level is None
+
+
+def test_a_single_question_has_no_interval_of_any_kind() -> None:
+    found = compare(paired([("d", "q", "1", 0, 1)]))
+    assert found.question_level is not None
+    assert found.question_level.undefined
+
+
+def test_outcomes_without_seeds_are_not_called_preliminary() -> None:
+    found = compare(paired([(d, q, "", a, b) for d, q, _, a, b in databases(1, 2, 4)]))
+    assert (found.n_seeds, found.status) == (0, "one run of each")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("fixes", [(0, 0, 0), (1, 1, 1), (3,)])
+def test_equivalence_never_passes_where_nothing_can_be_tested(fixes: tuple[int, ...], method: str) -> None:
+    found = equivalence(
+        outcomes=paired(databases(*fixes)), margin_pp=50, rng=np.random.default_rng(0), method=method, resamples=200
+    )
+    assert (found.p_value, found.equivalent) == (None, False)
+    assert found.undefined
+
+
+def test_a_margin_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="margin"):
+        equivalence(outcomes=paired(databases(1, 2, 3)), margin_pp=0, rng=np.random.default_rng(0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 5), st.booleans(), st.booleans()),
+        min_size=1,
+        unique_by=lambda row: row[:2],
+    ),
+    st.sampled_from(sorted(METHODS)),
+)
+def test_no_outcomes_give_nan_or_an_impossible_p(rows: list[tuple[int, int, bool, bool]], method: str) -> None:
+    found = compare(
+        paired([(f"d{d}", f"q{q}", "", int(a), int(b)) for d, q, a, b in rows]), method=method, resamples=99
+    )
+    for name in Comparison.__struct_fields__:
+        value = getattr(found, name)
+        assert not (isinstance(value, float) and not np.isfinite(value)), name
+    assert (found.p_value is None) == bool(found.undefined)
+    assert found.p_value is None or 0 < found.p_value <= 1
+    assert 2.0 ** (1 - found.n_databases) <= found.sign_flip_p <= 1
+
+
+# ── beside every contrast ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_leaving_one_database_out_names_the_ones_that_matter() -> None:
+    found = compare(paired(databases(1, 2, 12))).leave_one_out
+    assert found is not None
+    assert (found.without_for_low, found.without_for_high) == ("d2", "d0")
+    assert (found.low_pp, found.high_pp) == pytest.approx((100 * 3 / 48, 100 * 14 / 48))
+
+
+def test_databases_that_differ_no_more_than_chance_have_no_spread_between_them() -> None:
+    assert compare(paired(databases(2, 3, 2, 3))).between_sd_pp == 0
+
+
+def test_the_spread_between_databases_is_recovered_and_predicts_new_ones() -> None:
+    rng, spreads, hits = np.random.default_rng(5), [], 0
+    for _ in range(300):
+        effects = rng.normal(0.1, 0.08, size=11)
+        rows = [
+            (f"d{group:02d}", f"q{question}", "1", *_answers(rng, effect))
+            for group, effect in enumerate(effects[:10])
+            for question in range(150)
+        ]
+        found = compare(paired(rows))
+        assert found.between_sd_pp is not None
+        assert found.new_database_pp is not None
+        spreads.append(found.between_sd_pp**2)
+        hits += found.new_database_pp[0] <= 100 * effects[10] <= found.new_database_pp[1]
+    assert np.sqrt(np.mean(spreads)) == pytest.approx(8, abs=0.5)
+    assert 0.92 <= hits / 300 <= 0.98
+
+
+def _answers(rng: np.random.Generator, effect: float) -> tuple[int, int]:
+    """A pair that differs by `effect` in expectation; two pairs of five differ at all."""
+    draw = rng.random()
+    return int(0.2 + effect / 2 <= draw < 0.4), int(draw < 0.2 + effect / 2)
+
+
+def test_a_wider_interval_can_detect_less() -> None:
+    even, uneven = compare(paired(databases(2, 3, 4, 5))), compare(paired(databases(0, 0, 2, 12)))
+    assert even.detectable_pp is not None
+    assert uneven.detectable_pp is not None
+    assert even.detectable_pp < uneven.detectable_pp
+
+
+# ── the ratio ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def held_out(rng: np.random.Generator, *, groups: int, lift: float, headroom: float) -> list[HeldOut]:
+    rows = []
+    for group in range(groups):
+        own = lift + rng.normal(0, 0.04)
+        for question in range(int(rng.integers(15, 60))):
+            floor = bool(rng.random() < 0.5)
+            memory = (floor and rng.random() > 0.06) or (not floor and rng.random() < 0.06 + 2 * max(0.0, own))
+            repaired = floor or bool(rng.random() < 2 * headroom)
+            rows.append(
+                HeldOut(
+                    database=f"d{group:02d}",
+                    question=f"q{question}",
+                    seed="1",
+                    floor=floor,
+                    memory=bool(memory),
+                    repair_floor=floor,
+                    repaired=repaired,
+                )
+            )
+    return rows
+
+
+@pytest.mark.parametrize("method", ["cr2", "jackknife"])
+def test_the_ratio_and_the_lift_never_contradict_each_other(method: str) -> None:
+    shapes = set()
+    for run in range(200):
+        rng = np.random.default_rng((2, run))
+        rows = held_out(rng, groups=5 + run % 7, lift=0.04, headroom=(0.02, 0.1)[run % 2])
+        lift = difference(
+            outcomes=paired((r.database, r.question, r.seed, int(r.floor), int(r.memory)) for r in rows),
+            rng=rng,
+            method=method,
+        )
+        ratio = ratio_estimate(outcomes=rows, rng=rng, method=method)
+        if ratio.value is None or lift.low is None or lift.high is None:
+            continue
+        shapes.add(ratio.shape)
+        kept = ratio.shape == "unbounded" or (
+            (ratio.low or 0) <= 0 <= (ratio.high or 0)
+            if ratio.shape == "bounded"
+            else not (ratio.low or 0) < 0 < (ratio.high or 0)
+        )
+        assert kept == (lift.low <= 0 <= lift.high)
+    assert "bounded" in shapes
+
+
+def test_a_headroom_that_cannot_be_told_from_zero_leaves_the_ratio_unbounded() -> None:
+    rows = [
+        HeldOut(
+            database=f"d{group}",
+            question=f"q{question}",
+            seed="1",
+            floor=False,
+            memory=question < (1, 4, 2, 5)[group],
+            repair_floor=False,
+            repaired=question < (3, 0, 0, 0)[group],
+        )
+        for group in range(4)
+        for question in range(20)
+    ]
+    found = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0))
+    assert found.shape in ("outside", "unbounded")
+    assert found.value is not None
+
+
+def test_resamples_without_headroom_are_counted() -> None:
+    rows = held_out(np.random.default_rng(3), groups=4, lift=0.05, headroom=0.01)
+    found = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0), method="two-stage", resamples=500)
+    assert found.value is None or 0 < found.undefined_share < 1
