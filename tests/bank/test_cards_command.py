@@ -10,15 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from cardbox import card, episode
 from shop import RIGHT, build
-from sqlcrystal.bank import CardStore
+from sqlcrystal.bank import AnswerRecord, CardStore, CardUse, Store
 from sqlcrystal.errors import UserError
 from sqlcrystal.interfaces.cli.cards import cards_app
-from sqlcrystal.types import CardStatus
+from sqlcrystal.types import CardId, CardStatus
 
 Run = Callable[..., str]
 
@@ -35,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(path: Path) -> Run:
     def invoke(*arguments: object, fails: str = "") -> str:
-        result = CliRunner().invoke(cards_app, [*map(str, arguments), "--bank", str(path)])
+        result = CliRunner().invoke(cards_app, [*map(str, arguments), "--store", str(path)])
         if fails:
             assert isinstance(result.exception, UserError), result.output
             assert fails in str(result.exception)
@@ -53,18 +54,31 @@ def document(text: str) -> Any:
 
 def test_cards_are_listed_by_what_is_asked_for(run: Run) -> None:
     def found(*filters: str) -> list[str]:
-        return [one["id"] for one in document(run("list", "--json", *filters))["cards"]]
+        return [one["id"] for one in document(run("list", "--json", *filters))]
 
     assert found() == ["shop-1", "shop-2", "bar-3"]
     assert found("--db", "shop") == ["shop-1", "shop-2"]
     assert found("--signal", "ungated", "--writer", "W5") == ["bar-3"]
     assert found("--by", "nobody", "--status", "active") == ["shop-2", "bar-3"]
-    assert "3 cards" in run("list")
+    assert [line.split("\t")[0] for line in run("list").splitlines()] == ["id", "shop-1", "shop-2", "bar-3"]
+
+
+def test_a_listed_card_says_what_scripts_read(run: Run) -> None:
+    shown = document(run("list", "--json", "--db", "bar"))[0]
+    assert {key: shown[key] for key in ("id", "database", "question", "sql", "status", "signal", "by")} == {
+        "id": "bar-3",
+        "database": "bar",
+        "question": "question number 3",
+        "sql": "SELECT 3",
+        "status": "active",
+        "signal": "ungated",
+        "by": "nobody",
+    }
 
 
 def test_a_database_can_be_given_by_its_file(run: Run, tmp_path: Path) -> None:
     shop = build(tmp_path / "shop.sqlite")
-    assert len(document(run("list", "--json", "--db", shop))["cards"]) == 2
+    assert len(document(run("list", "--json", "--db", shop))) == 2
 
 
 def test_a_card_is_shown_with_its_episode_and_history(run: Run) -> None:
@@ -89,6 +103,17 @@ def test_a_group_is_not_lifted_out_of_quarantine_but_a_named_card_is(run: Run, p
         store.set_status("shop-2", CardStatus.QUARANTINED, by="cards check")
     assert "0 cards" in run("enable", "--db", "shop")
     assert "1 card now active" in run("enable", "shop-2")
+
+
+def test_a_bad_verifier_is_undone_in_one_step_and_what_leaned_on_it_is_named(run: Run, path: Path) -> None:
+    with Store(path) as store:
+        given = AnswerRecord(id="a1", database="shop", question="How many?", at="2026-03-01", asked_by="ada")
+        store.answers.save(msgspec.structs.replace(given, cards=(CardUse(CardId("shop-2"), 0.9),)))
+    page = run("revoke", "--by", "nobody", "--reason", "careless")
+    assert "2 cards revoked" in page
+    assert "a1  2026-03-01  shop: How many?" in page
+    assert document(run("revoke", "--by", "nobody", "--json"))["revoked"] == []
+    assert [card["id"] for card in document(run("list", "--json", "--status", "active"))] == ["shop-1"]
 
 
 def test_a_deleted_card_is_gone(run: Run) -> None:
@@ -125,7 +150,7 @@ def test_an_export_imports_into_an_empty_bank_and_exports_the_same_bytes(run: Ru
     first, second, other = tmp_path / "1.jsonl", tmp_path / "2.jsonl", tmp_path / "other.sqlite"
     assert document(run("export", first, "--json"))["exported"] == 3
     for arguments in (["import", str(first)], ["export", str(second)]):
-        assert CliRunner().invoke(cards_app, [*arguments, "--bank", str(other)]).exit_code == 0
+        assert CliRunner().invoke(cards_app, [*arguments, "--store", str(other)]).exit_code == 0
     assert second.read_bytes() == first.read_bytes()
     assert run("export", "--db", "bar").count("\n") == 1
     assert "imported 0, already there 3" in run("import", first)
@@ -143,9 +168,25 @@ def test_check_quarantines_what_no_longer_runs_and_releases_what_runs_again(run:
     assert "released: shop-2" in run("check", "--db", shop, "--release")
 
 
+def test_check_fails_in_ci_when_a_card_does_not_run(path: Path, tmp_path: Path) -> None:
+    shop = build(tmp_path / "shop.sqlite")
+    arguments = ["check", "--db", str(shop), "--store", str(path), "--fail"]
+    assert CliRunner().invoke(cards_app, arguments).exit_code == 0
+    with CardStore(path) as store:
+        store.add(card(9, sql="SELECT nothing FROM nowhere"))
+    assert CliRunner().invoke(cards_app, arguments).exit_code == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        (["list", "--signal", "ungatd"], "--signal: unknown value 'ungatd'; choose from oracle, ungated"),
+        (["list", "--by", "bob"], "--by: unknown value 'bob'; choose from benchmark, nobody"),
+        (["list", "--writer", "W9"], "--writer: unknown value 'W9'; choose from W0, W5"),
+        (["list", "--db", "shp"], "--db: unknown value 'shp'; choose from bar, shop"),
+        (["disable", "--signal", "x"], "--signal: unknown value 'x'; choose from oracle, ungated"),
+        (["revoke"], "cards revoke: give one or more of --by, --signal, --since"),
+        (["revoke", "--since", "last week"], "--since: 'last week' is not a day or time such as"),
         (["list", "--status", "actve"], "--status: unknown value 'actve'; choose from active, disabled, quarantined"),
         (["show", "nobody"], "card 'nobody': not in"),
         (["show", "shop"], "card 'shop': several ids start so"),
@@ -170,7 +211,7 @@ def test_a_mistake_leaves_by_exit_code_2_with_one_line_and_no_bank_is_made(tmp_p
     bank = tmp_path / "bank.sqlite"
     done = subprocess.run(
         [sys.executable, "-m", "sqlcrystal.interfaces.cli.app", "cards", "list"],
-        env=os.environ | {"SQLCRYSTAL_BANK": str(bank)},
+        env=os.environ | {"SQLCRYSTAL_STORE": str(bank)},
         capture_output=True,
         text=True,
         check=False,

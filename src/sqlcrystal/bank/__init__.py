@@ -1,24 +1,55 @@
-"""The card store: durable and per database, inspectable, re-validated against the live database."""
+"""The store: cards per database, answers and verdicts; durable, inspectable, in SQLite or PostgreSQL."""
 
-from sqlcrystal.bank.connection import BANK_VARIABLE, default_bank_path
+from sqlcrystal.bank.access import Grant, Scope
+from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_jsonl
+from sqlcrystal.bank.forgetting import Forgotten
 from sqlcrystal.bank.frozen import FrozenBank
-from sqlcrystal.bank.records import Added, Change, Entry
+from sqlcrystal.bank.records import (
+    Added,
+    AnswerRecord,
+    CardEffect,
+    CardUse,
+    Change,
+    Decided,
+    Decision,
+    Entry,
+    Judged,
+    Proposal,
+    Traffic,
+    Verdict,
+    Waiting,
+)
 from sqlcrystal.bank.revalidation import CheckReport, Finding, check_cards
-from sqlcrystal.bank.store import CardStore
+from sqlcrystal.bank.store import Revocation, Store
+from sqlcrystal.bank.text import question_key
 
 __all__ = [
-    "BANK_VARIABLE",
     "Added",
+    "AnswerRecord",
+    "CardEffect",
     "CardStore",
+    "CardUse",
     "Change",
     "CheckReport",
+    "Decided",
+    "Decision",
     "Entry",
     "Finding",
+    "Forgotten",
     "FrozenBank",
+    "Grant",
     "ImportReport",
+    "Judged",
+    "Proposal",
+    "Revocation",
+    "Scope",
+    "Store",
+    "Traffic",
+    "Verdict",
+    "Waiting",
     "check_cards",
-    "default_bank_path",
     "export_jsonl",
     "import_jsonl",
+    "question_key",
 ]

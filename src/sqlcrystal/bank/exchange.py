@@ -6,8 +6,8 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
+from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.records import Entry
-from sqlcrystal.bank.store import CardStore
 from sqlcrystal.errors import DataError
 
 _ENTRY = msgspec.json.Decoder(Entry)

@@ -1,8 +1,12 @@
-"""What the bank keeps beside a card: what was done to it, and the episode it came from."""
+"""What the store keeps beside a card: what was done to it, the answers people got, and what they said of them."""
+
+from enum import StrEnum
 
 from msgspec import Struct
 
-from sqlcrystal.types import Card, CardId, Episode
+from sqlcrystal.types import Card, CardId, Episode, Row
+
+# ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -29,3 +33,148 @@ class Added(Struct, frozen=True):
 
     id: CardId
     new: bool
+
+
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CardUse(Struct, frozen=True):
+    """A card that stood in an answer's prompt, with the score that brought it up."""
+
+    card: CardId
+    score: float
+
+
+class AnswerRecord(Struct, frozen=True, kw_only=True):
+    """One answer as it was given; `rows` is None where values are not to be kept."""
+
+    id: str
+    database: str
+    question: str
+    at: str
+    asked_by: str
+    evidence: str = ""
+    sql: str | None = None
+    fingerprint: str = ""
+    """Of the schema the answer was given over."""
+    columns: tuple[str, ...] = ()
+    rows: tuple[Row, ...] | None = None
+    row_count: int = 0
+    result_digest: str = ""
+    """Tells whether two answers gave the same rows, also where the rows are not kept."""
+    cards: tuple[CardUse, ...] = ()
+    memory: bool = True
+    """False in the hold-out share."""
+    replayed: bool = False
+    twin_of: str = ""
+    """The answer that was shown instead of this one, where both arms answered."""
+    repair_of: str = ""
+    """The rejected answer that this one repairs."""
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    spread: float = 0.0
+    """How much samples of this question disagreed, from 0 to 1."""
+    conflict: float = 0.0
+    """The score of the nearest card whose result disagrees with this answer's; 0 when none does."""
+    error: str = ""
+
+
+class Verdict(StrEnum):
+    """What was said of an answer; the last word stands."""
+
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    CORRECTED = "corrected"
+    UNDONE = "undone"
+    REVOKED = "revoked"
+
+
+JUDGED = {Verdict.CONFIRMED: True, Verdict.REJECTED: False, Verdict.CORRECTED: False}
+"""The verdicts that say whether an answer was right; the others take a verdict back."""
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """One verdict, kept for good: who gave it, when, by which signal, and which decision it replaced."""
+
+    id: str
+    database: str
+    at: str
+    by: str
+    signal: str
+    verdict: Verdict
+    answer: str = ""
+    proposal: str = ""
+    card: str = ""
+    """The card it made, or took out of service."""
+    replaced: str = ""
+    sql: str = ""
+    note: str = ""
+
+
+class Decided(Struct, frozen=True):
+    """The decision that stands, and whether it was new: the same verdict again changes nothing."""
+
+    decision: Decision
+    new: bool
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """SQL that a repair came to, for a person to confirm; no card yet."""
+
+    id: str
+    database: str
+    answer: str
+    at: str
+    sql: str
+    note: str = ""
+    episode: Episode | None = None
+
+
+# ── what is read from many answers ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """A question without a verdict: its latest answer, how often it was asked, and what makes a verdict useful."""
+
+    answer: AnswerRecord
+    asked: int
+    spread: float
+    conflict: float
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """One answer with a verdict that stands: the raw material of live measurement."""
+
+    answer: str
+    database: str
+    question_key: str
+    at: str
+    memory: bool
+    replayed: bool
+    right: bool
+
+
+class Traffic(Struct, frozen=True, kw_only=True):
+    """One arm of one database in service: how much was asked, judged and spent."""
+
+    database: str
+    memory: bool
+    answers: int
+    judged: int
+    right: int
+    replayed: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+
+
+class CardEffect(Struct, frozen=True, kw_only=True):
+    """How the answers fared that a card stood in."""
+
+    card: CardId
+    used: int
+    right: int
+    wrong: int

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from sqlcrystal.bank.store import CardStore
+from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Card, CardStatus, Execution, Failure, FailureKind
 

@@ -4,7 +4,8 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from sqlcrystal.errors import ConfigError
 from sqlcrystal.types import Card
 
 if TYPE_CHECKING:
-    from sqlcrystal.bank import CheckReport, Entry
+    from sqlcrystal.bank import CheckReport, Entry, Revocation
 
 TEXT_MARK, SQL_MARK = "--- text ---", "--- sql ---"
 
@@ -42,10 +43,38 @@ def edited(card: Card) -> tuple[str, str]:
     return head.removeprefix(TEXT_MARK).strip("\n"), sql.strip("\n")
 
 
-def short(text: str, width: int = 60) -> str:
-    """Text as one line of at most so many characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+def one_line(text: str) -> str:
+    """Text without line breaks."""
+    return " ".join(text.split())
+
+
+def short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Each id by the shortest start, of eight characters or more, that tells it from the others."""
+    names = sorted(set(ids))
+    shared = [_shared(left, right) for left, right in pairwise(["", *names, ""])]
+    return {name: name[: max(8, 1 + max(shared[at : at + 2]))] for at, name in enumerate(names)}
+
+
+def _shared(left: str, right: str) -> int:
+    """How many characters two texts have in common at their start."""
+    return next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+
+
+def listed(card: Card) -> dict[str, object]:
+    """A card as `cards list --json` shows it."""
+    return {
+        "id": card.id,
+        "database": card.database,
+        "question": card.question.text,
+        "sql": card.sql,
+        "status": card.status,
+        "signal": card.admission.signal,
+        "by": card.admission.by,
+        "at": card.admission.at,
+        "writer": card.writer,
+        "source": card.source,
+        "tokens": card.tokens,
+    }
 
 
 def story(entry: "Entry") -> Iterator[str]:
@@ -65,6 +94,16 @@ def story(entry: "Entry") -> Iterator[str]:
     for change in entry.history:
         move = f" {change.before} → {change.after}" if change.action == "status" else ""
         yield f"{change.at} {change.by}: {change.action}{move}{f' ({change.reason})' if change.reason else ''}"
+
+
+def revocation_lines(revocation: "Revocation") -> Iterator[str]:
+    """What a revocation took out, as lines for people."""
+    count = len(revocation.cards)
+    yield f"{count} card{'' if count == 1 else 's'} revoked"
+    if revocation.leaned:
+        yield f"{len(revocation.leaned)} answers had leaned on what was revoked; look at them again:"
+    for answer in revocation.leaned:
+        yield f"{answer.id}  {answer.at}  {answer.database}: {one_line(answer.question)}"
 
 
 def check_lines(report: "CheckReport") -> Iterator[str]:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv
-from sqlcrystal.interfaces.cli.output import print_json, print_table
+from sqlcrystal.interfaces.cli.output import print_json, print_lines
 
 model_app = typer.Typer(help="The embedded models: list them, pull their weights, check that one answers.")
 
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 @model_app.command("list")
 def list_models(json: Json = False) -> None:
     """The models this package knows, and whether their weights are in the cache."""
-    from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path
+    from sqlcrystal.models.catalogue import DEFAULT_MODEL, KNOWN_MODELS, weights_path
 
     rows = [
         {
@@ -49,14 +49,16 @@ def list_models(json: Json = False) -> None:
     shown = [
         (
             model.name,
-            model.title,
             "yes" if weights_path(model.name).is_file() else "no",
-            f"{model.size / 1e6:,.0f} MB",
+            f"{model.size / 1e6:,.0f}",
             model.licence,
+            model.title,
         )
         for model in KNOWN_MODELS.values()
     ]
-    print_table("Models", ["name", "model", "present", "size", "licence"], shown)
+    print_lines(["name", "present", "MB", "licence", "model"], shown)
+    if not any(weights_path(name).is_file() for name in KNOWN_MODELS):
+        typer.echo(f"none is here yet: sqlcrystal model pull {DEFAULT_MODEL}", err=True)
 
 
 @model_app.command()

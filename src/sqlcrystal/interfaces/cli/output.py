@@ -1,7 +1,8 @@
 """What commands print: one JSON document on stdout, tables for people, progress on stderr."""
 
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from rich.console import Console
@@ -26,7 +27,35 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
         table.add_column(column, justify="right" if numeric else "left")
     for row in body:
         table.add_row(*row)
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width to fit into
+        console = Console(width=Console(width=10_000).measure(table).maximum)
+    console.print(table)
+
+
+def print_lines(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, shortened: Mapping[str, str] | None = None
+) -> None:
+    """One line per row: cut to the terminal's width there, whole and tab-separated when piped.
+
+    In a terminal only the last column is cut, and a cell stands as `shortened` says.
+    """
+    cells = [[" ".join(str(cell).split()) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        sys.stdout.writelines("\t".join(row) + "\n" for row in [list(columns), *cells])
+        return
+    shown = [[(shortened or {}).get(cell, cell) for cell in row] for row in cells]
+    page = [list(columns), *shown]
+    widths = [max(len(row[place]) for row in page) for place in range(len(columns))]
+    numeric = [bool(shown) and all(_is_number(row[place]) for row in shown) for place in range(len(columns))]
+    width = shutil.get_terminal_size().columns
+    for row in page:
+        aligned = [
+            cell.rjust(size) if right else cell.ljust(size)
+            for cell, size, right in zip(row, widths, numeric, strict=True)
+        ]
+        line = "  ".join(aligned).rstrip()
+        print(line if len(line) <= width else line[: width - 1] + "…")
 
 
 def progress(*, disable: bool = False) -> Progress:
@@ -45,5 +74,12 @@ def progress(*, disable: bool = False) -> Progress:
 
 def _is_number(text: str) -> bool:
     return (
-        text.replace(".", "", 1).replace("-", "", 1).replace("+", "", 1).replace("%", "").strip().isdigit() or not text
+        text.replace(",", "")
+        .replace(".", "", 1)
+        .replace("-", "", 1)
+        .replace("+", "", 1)
+        .replace("%", "")
+        .strip()
+        .isdigit()
+        or not text
     )

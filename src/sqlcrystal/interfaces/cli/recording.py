@@ -9,7 +9,7 @@ import typer
 
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv
-from sqlcrystal.interfaces.cli.output import print_json, print_table
+from sqlcrystal.interfaces.cli.output import print_json, print_lines, print_table
 
 recording_app = typer.Typer(help="Recordings of model calls: stats, merge, prune, export, verify.")
 
@@ -38,12 +38,20 @@ def show_stats(recording: Source, json: Json = False) -> None:
     if json:
         print_json({"recording": str(recording), "bytes": recording.stat().st_size, "models": rows})
         return
-    columns = ["model", "digest", "completions", "prompt tokens", "completion tokens", "seconds"]
+    typer.echo(f"{recording.name}, {recording.stat().st_size / 1e6:.2f} MB", err=True)
+    columns = ["replies", "prompt tokens", "reply tokens", "seconds", "digest", "model"]
     body = [
-        (row.model, row.digest[:12], row.completions, row.prompt_tokens, row.completion_tokens, row.seconds)
+        (
+            f"{row.completions:,}",
+            f"{row.prompt_tokens:,}",
+            f"{row.completion_tokens:,}",
+            f"{row.seconds:,.0f}",
+            row.digest[:12],
+            row.model,
+        )
         for row in rows
     ]
-    print_table(f"{recording.name}, {recording.stat().st_size / 1e6:.2f} MB", columns, body)
+    print_lines(columns, body)
 
 
 @recording_app.command()

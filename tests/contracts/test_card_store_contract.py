@@ -1,28 +1,31 @@
-"""The card store keeps what it was given, once, per database, and remembers what was done to it."""
+"""What every card store promises, in SQLite and in PostgreSQL: it keeps what it was given, once, per database."""
 
-import sqlite3
-from pathlib import Path
+from collections.abc import Iterator
 
 import msgspec
 import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cardbox import card, episode
 from sqlcrystal.bank import CardStore, Entry, FrozenBank
-from sqlcrystal.bank import migrations as bank_migrations
+from sqlcrystal.bank.migrations import HEAD
+from sqlcrystal.bank.tables import episodes, metadata
 from sqlcrystal.errors import BankError
 from sqlcrystal.types import CardId, CardStatus
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> CardStore:
-    with CardStore(tmp_path / "bank.sqlite") as opened:
+def store(place: str) -> Iterator[CardStore]:
+    with CardStore(place) as opened:
         yield opened
 
 
-def test_a_card_comes_back_equal_after_the_file_is_opened_again(tmp_path: Path) -> None:
-    with CardStore(tmp_path / "bank.sqlite") as first:
+def test_a_card_comes_back_equal_after_the_store_is_opened_again(place: str) -> None:
+    with CardStore(place) as first:
         first.add(card(1), episode(card(1)))
-    with CardStore(tmp_path / "bank.sqlite") as second:
+    with CardStore(place) as second:
         assert second.get("shop-1") == card(1)
         assert second.cards("shop") == (card(1),)
 
@@ -126,14 +129,13 @@ def test_an_edit_that_would_make_a_duplicate_is_refused_and_changes_nothing(stor
     assert store.get("shop-2").sql == "SELECT 2"
 
 
-def test_a_deleted_card_is_gone_with_its_episode_and_leaves_its_history(store: CardStore, tmp_path: Path) -> None:
+def test_a_deleted_card_is_gone_with_its_episode_and_leaves_its_history(store: CardStore) -> None:
     store.add(card(1), episode(card(1)))
     store.delete("shop-1", by="ada", reason="private")
     assert store.cards("shop") == ()
     assert [c.action for c in store.history("shop-1")] == ["deleted"]
-    with sqlite3.connect(store.path) as raw:
-        assert raw.execute("SELECT count(*) FROM episodes").fetchone() == (0,)
-    raw.close()
+    with store.backend.reading() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(episodes)) == 0
 
 
 def test_an_episode_outlives_one_of_its_two_cards(store: CardStore) -> None:
@@ -164,9 +166,9 @@ def test_the_served_tuple_is_the_same_object_until_that_database_changes(store: 
     assert store.cards("shop") == (card(1), card(2))
 
 
-def test_a_second_process_sees_what_the_first_one_banked(store: CardStore) -> None:
+def test_a_second_process_sees_what_the_first_one_banked(store: CardStore, place: str) -> None:
     assert store.cards("shop") == ()
-    with CardStore(store.path) as other:
+    with CardStore(place) as other:
         other.add(card(1))
     assert store.cards("shop") == (card(1),)
 
@@ -181,63 +183,52 @@ def test_a_frozen_bank_does_not_change_with_the_store(store: CardStore) -> None:
     assert frozen.digest() == digest != FrozenBank.of(store).digest()
 
 
-def test_a_frozen_bank_serves_active_cards_only() -> None:
-    assert len(FrozenBank([card(1), card(2, status=CardStatus.DISABLED)])) == 1
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+def test_any_text_comes_back_as_it_went_in(store: CardStore, text: str) -> None:
+    name = store.add(card(msgspec.json.encode(text).hex(), text=text, database=text))
+    store.set_status(name, CardStatus.DISABLED, by=text, reason=text)
+    change = store.history(name)[-1]
+    assert (store.get(name).question.text, change.by, change.reason) == (text, text, text)
+    assert text in store.all_databases()
+    assert [found.id for found in store.find(database=text)] == [name]
+    store.delete(name, by="nobody")
 
 
-def test_a_locked_bank_is_reported_in_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "bank.sqlite"
-    with CardStore(path, busy_seconds=0.05) as store:
-        holder = sqlite3.connect(path, isolation_level=None)
-        holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(BankError, match="another process has kept the bank locked"):
-            store.add(card(1))
-        holder.execute("ROLLBACK")
-        holder.close()
-        store.add(card(1))
-        assert store.cards("shop") == (card(1),)
+def test_a_text_that_is_not_unicode_is_refused_in_one_line(store: CardStore) -> None:
+    store.add(card(1))
+    with pytest.raises(BankError, match="not valid Unicode"):
+        store.set_status("shop-1", CardStatus.DISABLED, by="\udc80")
+    assert store.get("shop-1").status is CardStatus.ACTIVE
 
 
-def test_somebodys_own_database_is_never_turned_into_a_bank(tmp_path: Path) -> None:
-    path = tmp_path / "mine.sqlite"
-    with sqlite3.connect(path) as mine:
-        mine.execute("CREATE TABLE t (a)")
-    mine.close()
-    before = path.read_bytes()
-    with pytest.raises(BankError, match="not a card bank"):
-        CardStore(path)
-    assert path.read_bytes() == before
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("hello, this is not a database\n" * 50)
-    with pytest.raises(BankError, match="not a card bank"):
-        CardStore(path)
-
-
-def test_a_bank_that_does_not_exist_is_not_made_by_looking(tmp_path: Path) -> None:
-    with pytest.raises(BankError, match="no bank here yet"):
-        CardStore(tmp_path / "bank.sqlite", create=False)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_bank_from_a_newer_version_is_refused(store: CardStore) -> None:
-    with sqlite3.connect(store.path) as raw:
-        raw.execute("INSERT INTO migrations VALUES ('9999-future', '')")
-    raw.close()
-    with pytest.raises(BankError, match="newer sqlcrystal"):
-        CardStore(store.path)
-
-
-def test_a_bank_of_an_older_version_is_migrated_with_its_cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "bank.sqlite"
-    full = bank_migrations.MIGRATIONS
-    monkeypatch.setattr(bank_migrations, "MIGRATIONS", full[:1])
-    with CardStore(path) as old:
-        old.add(card(1))
-    monkeypatch.setattr(bank_migrations, "MIGRATIONS", full)
-    with CardStore(path) as store:
-        assert store.cards("shop") == (card(1),)
+def test_what_a_transaction_read_of_its_own_is_not_served_after_it_was_rolled_back(store: CardStore) -> None:
+    store.add(card(1))
+    with store.backend.writing() as connection:
         store.add(card(2))
-        assert len(store.cards("shop")) == 2
+        assert store.cards("shop") == (card(1), card(2))
+        connection.rollback()
+    store.add(card(3))
+    assert store.cards("shop") == (card(1), card(3))
+
+
+def test_cards_beyond_the_memory_budget_are_let_go_and_read_again(place: str) -> None:
+    with CardStore(place, memory=3_000) as store:
+        for database in ("bar", "shop", "zoo"):
+            store.add_all(Entry(card=card(number, database=database)) for number in range(5))
+        first = store.cards("bar")
+        assert store.cards("bar") is first
+        for database in ("shop", "zoo"):
+            store.cards(database)
+        assert store.cards("bar") is not first
+        assert store.cards("bar") == first
+
+
+def test_the_tables_are_those_the_migrations_lead_to(store: CardStore) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with store.backend.reading() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+        assert context.get_current_revision() == HEAD

@@ -1,0 +1,114 @@
+"""Access tokens: who may ask, judge or manage which database; the store never holds a token itself, only its digest."""
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from enum import StrEnum
+
+import sqlalchemy as sa
+from msgspec import Struct
+
+from sqlcrystal.bank.backend import Backend
+from sqlcrystal.bank.card_rows import now
+from sqlcrystal.bank.tables import token_scopes, tokens
+from sqlcrystal.errors import BankError
+
+EVERY_DATABASE = "*"
+PREFIX = "sqlc_"
+
+
+class Scope(StrEnum):
+    """What a token lets its holder do."""
+
+    ASK = "ask"
+    JUDGE = "judge"
+    MANAGE = "manage"
+
+
+class Grant(Struct, frozen=True, kw_only=True):
+    """Who holds a token and what it lets them do: pairs of a database, or * for every one, and a scope."""
+
+    id: str
+    person: str
+    scopes: frozenset[tuple[str, Scope]]
+    made_at: str
+    made_by: str
+    ends_at: str = ""
+    revoked_at: str = ""
+
+    def allows(self, database: str, scope: Scope) -> bool:
+        """Whether the holder may do this to that database."""
+        return (database, scope) in self.scopes or (EVERY_DATABASE, scope) in self.scopes
+
+
+class TokenStore:
+    """Issues, recognises and revokes tokens."""
+
+    def __init__(self, backend: Backend) -> None:
+        """Share the store's transactions."""
+        self._backend = backend
+
+    def issue(
+        self, person: str, scopes: Iterable[tuple[str, Scope]], *, by: str, ends_at: str = ""
+    ) -> tuple[str, Grant]:
+        """A new token, shown this once, and what it grants."""
+        token = PREFIX + secrets.token_urlsafe(32)
+        grant = Grant(
+            id=secrets.token_hex(6),
+            person=person,
+            scopes=frozenset(scopes),
+            made_at=now(),
+            made_by=by,
+            ends_at=ends_at,
+        )
+        if not grant.scopes:
+            raise BankError(f"token for {person!r}: needs at least one database and scope")
+        row = {"id": grant.id, "digest": _digest(token), "person": person, "made_at": grant.made_at, "made_by": by}
+        allowed = [{"token": grant.id, "database": name, "scope": str(scope)} for name, scope in grant.scopes]
+        with self._backend.writing() as connection:
+            connection.execute(tokens.insert().values(**row, ends_at=ends_at, revoked_at="", revoked_by=""))
+            connection.execute(token_scopes.insert(), allowed)
+        return token, grant
+
+    def recognise(self, token: str) -> Grant | None:
+        """What a token grants now; nothing if nobody issued it, it was revoked or its time is over."""
+        # The token has 256 random bits, so a plain digest cannot be guessed back and looking it up leaks nothing.
+        found = self._grants(tokens.c.digest == _digest(token))
+        if not found or found[0].revoked_at or (found[0].ends_at and found[0].ends_at <= now()):
+            return None
+        return found[0]
+
+    def revoke(self, token_id: str, *, by: str) -> None:
+        """End a token; once revoked it stays so."""
+        with self._backend.writing() as connection:
+            standing = tokens.update().where(tokens.c.id == token_id, tokens.c.revoked_at == "")
+            if connection.execute(standing.values(revoked_at=now(), revoked_by=by)).rowcount:
+                return
+            if not self._grants(tokens.c.id == token_id):
+                raise BankError(f"token {token_id!r}: not in {self._backend.where}")
+
+    def all(self) -> list[Grant]:
+        """Every token ever issued, revoked ones too, oldest first."""
+        return self._grants(sa.true())
+
+    def _grants(self, condition: "sa.ColumnElement[bool]") -> list[Grant]:
+        query = sa.select(tokens, token_scopes.c.database, token_scopes.c.scope)
+        query = query.join(token_scopes, token_scopes.c.token == tokens.c.id).where(condition)
+        with self._backend.reading() as connection:
+            rows = connection.execute(query.order_by(tokens.c.made_at, tokens.c.id)).all()
+        return [
+            Grant(
+                id=row.id,
+                person=row.person,
+                scopes=frozenset((other.database, Scope(other.scope)) for other in rows if other.id == row.id),
+                made_at=row.made_at,
+                made_by=row.made_by,
+                ends_at=row.ends_at,
+                revoked_at=row.revoked_at,
+            )
+            for row in {row.id: row for row in rows}.values()
+        ]
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

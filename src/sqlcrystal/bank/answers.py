@@ -1,0 +1,223 @@
+"""Answers as they were given, and what can be asked of many: what waits, what was judged, what it cost."""
+
+from collections.abc import Iterable
+
+import msgspec
+import sqlalchemy as sa
+
+from sqlcrystal.bank.backend import Backend
+from sqlcrystal.bank.card_rows import document, insert_once
+from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting
+from sqlcrystal.bank.tables import answer_cards, answers, assignments
+from sqlcrystal.bank.text import question_key
+from sqlcrystal.errors import BankError
+from sqlcrystal.types import CardId, Episode
+
+_ANSWER = msgspec.json.Decoder(AnswerRecord)
+_EPISODE = msgspec.json.Decoder(Episode)
+_COLUMNS = (
+    *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "result_digest"),
+    *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "error"),
+)
+_JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
+_RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
+_SHOWN = answers.c.twin_of == ""
+
+
+class AnswerStore:
+    """Append-only: an answer is written once under its id, and only the verdict that stands on it changes."""
+
+    def __init__(self, backend: Backend) -> None:
+        """Share the store's transactions."""
+        self._backend = backend
+
+    def save(self, answer: AnswerRecord, trace: Episode | None = None) -> bool:
+        """Keep an answer, durably; False when one of this id is there already, which then stays as it is."""
+        kept = {column: getattr(answer, column) for column in _COLUMNS}
+        row = {
+            **kept,
+            "id": answer.id,
+            "question_key": question_key(answer.question),
+            "document": document(f"answer {answer.id!r}", answer),
+            "trace": None if trace is None else document(f"answer {answer.id!r}", trace),
+        }
+        uses = [
+            {"answer": answer.id, "place": place, "card": use.card, "score": use.score}
+            for place, use in enumerate(answer.cards)
+        ]
+        with self._backend.appending() as connection:
+            made = insert_once(connection, answers).values(row)
+            new = connection.scalar(made.returning(answers.c.id)) is not None
+            if new and uses:
+                connection.execute(answer_cards.insert(), uses)
+        return new
+
+    def get(self, answer_id: str) -> AnswerRecord:
+        """One answer; the start of its id will do where only one has it."""
+        both = sa.select(answers.c.id, answers.c.document)
+        starting = (answers.c.id > answer_id) & (answers.c.id < answer_id + "\U0010ffff")
+        with self._backend.reading() as connection:
+            rows = connection.execute(both.where(answers.c.id == answer_id)).all()
+            rows = rows or connection.execute(both.where(starting).order_by(answers.c.id).limit(3)).all()
+        if not answer_id or not rows:
+            raise BankError(f"answer {answer_id!r}: not in {self._backend.where}")
+        if len(rows) > 1:
+            raise BankError(f"answer {answer_id!r}: several ids start so ({', '.join(name for name, _ in rows)})")
+        return _ANSWER.decode(rows[0].document)
+
+    def trace(self, answer_id: str) -> Episode | None:
+        """How an answer came about: its attempt, rounds and probes; None where that was not kept."""
+        with self._backend.reading() as connection:
+            found = connection.scalar(sa.select(answers.c.trace).where(answers.c.id == self.get(answer_id).id))
+        return None if found is None else _EPISODE.decode(found)
+
+    def verdict(self, answer_id: str) -> str:
+        """The verdict that stands on an answer, or nothing."""
+        with self._backend.reading() as connection:
+            return connection.scalar(sa.select(answers.c.verdict).where(answers.c.id == answer_id)) or ""
+
+    def recent(
+        self, *, database: str | None = None, question: str | None = None, limit: int = 50
+    ) -> list[AnswerRecord]:
+        """The latest answers, newest first: of one database, or to one question however it is laid out."""
+        query = sa.select(answers.c.document).order_by(answers.c.seq.desc()).limit(limit)
+        if database is not None:
+            query = query.where(answers.c.database == database)
+        if question is not None:
+            query = query.where(answers.c.question_key == question_key(question))
+        with self._backend.reading() as connection:
+            return [_ANSWER.decode(found) for found in connection.scalars(query)]
+
+    def leaning_on(self, ids: Iterable[CardId]) -> list[AnswerRecord]:
+        """Every answer that had one of these cards in its prompt, oldest first."""
+        found: dict[int, bytes] = {}
+        names = list(ids)
+        with self._backend.reading() as connection:
+            for start in range(0, len(names), 500):
+                used = sa.select(answer_cards.c.answer).where(answer_cards.c.card.in_(names[start : start + 500]))
+                query = sa.select(answers.c.seq, answers.c.document).where(answers.c.id.in_(used))
+                found.update((row.seq, row.document) for row in connection.execute(query))
+        return [_ANSWER.decode(found[seq]) for seq in sorted(found)]
+
+    # ── what is read from many ───────────────────────────────────────────────────────────────────────────────────
+
+    def waiting(self, *, database: str | None = None, limit: int = 100) -> list[Waiting]:
+        """Questions whose latest answer has no verdict, most useful first.
+
+        Useful is what is asked often, then what a near card disagrees with, then what samples disagreed on.
+        """
+        grouped = (
+            sa.select(
+                sa.func.max(answers.c.seq).label("seq"),
+                sa.func.count().label("asked"),
+                sa.func.max(answers.c.spread).label("spread"),
+                sa.func.max(answers.c.conflict).label("conflict"),
+            )
+            .where(_SHOWN)
+            .group_by(answers.c.database, answers.c.question_key)
+        )
+        if database is not None:
+            grouped = grouped.where(answers.c.database == database)
+        each = grouped.subquery()
+        open_ = answers.c.verdict.in_(["", Verdict.UNDONE.value, Verdict.REVOKED.value])
+        query = (
+            sa.select(answers.c.document, each.c.asked, each.c.spread, each.c.conflict)
+            .join(each, answers.c.seq == each.c.seq)
+            .where(open_)
+            .order_by(each.c.asked.desc(), each.c.conflict.desc(), each.c.spread.desc(), answers.c.seq)
+            .limit(limit)
+        )
+        with self._backend.reading() as connection:
+            return [
+                Waiting(answer=_ANSWER.decode(row.document), asked=row.asked, spread=row.spread, conflict=row.conflict)
+                for row in connection.execute(query)
+            ]
+
+    def judged(self, *, database: str | None = None, since: str = "") -> list[Judged]:
+        """Every shown answer with a verdict that stands, in the order they were given."""
+        told = (answers.c.id, answers.c.database, answers.c.question_key, answers.c.at, answers.c.memory)
+        query = sa.select(*told, answers.c.replayed, _RIGHT.label("right_at_last")).where(_JUDGED, _SHOWN)
+        query = query.where(answers.c.at >= since).order_by(answers.c.seq)
+        if database is not None:
+            query = query.where(answers.c.database == database)
+        with self._backend.reading() as connection:
+            return [
+                Judged(
+                    answer=row.id,
+                    database=row.database,
+                    question_key=row.question_key,
+                    at=row.at,
+                    memory=row.memory,
+                    replayed=row.replayed,
+                    right=bool(row.right_at_last),
+                )
+                for row in connection.execute(query)
+            ]
+
+    def traffic(self, *, database: str | None = None, since: str = "") -> list[Traffic]:
+        """What each arm of each database was asked, and what that cost."""
+
+        def counted(condition: "sa.ColumnElement[bool]") -> "sa.ColumnElement[int]":
+            return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
+
+        spent = ("calls", "prompt_tokens", "completion_tokens", "seconds")
+        query = (
+            sa.select(
+                answers.c.database,
+                answers.c.memory,
+                sa.func.count().label("answers"),
+                counted(_JUDGED).label("judged"),
+                counted(_RIGHT).label("right_at_last"),
+                counted(answers.c.replayed).label("replayed"),
+                *(sa.func.sum(answers.c[column]).label(column) for column in spent),
+            )
+            .where(_SHOWN, answers.c.at >= since)
+            .group_by(answers.c.database, answers.c.memory)
+            .order_by(answers.c.database, answers.c.memory)
+        )
+        if database is not None:
+            query = query.where(answers.c.database == database)
+        with self._backend.reading() as connection:
+            return [
+                Traffic(
+                    database=row.database,
+                    memory=row.memory,
+                    answers=row.answers,
+                    judged=int(row.judged),
+                    right=int(row.right_at_last),
+                    replayed=int(row.replayed),
+                    calls=int(row.calls),
+                    prompt_tokens=int(row.prompt_tokens),
+                    completion_tokens=int(row.completion_tokens),
+                    seconds=float(row.seconds),
+                )
+                for row in connection.execute(query)
+            ]
+
+    def effects(self, database: str) -> list[CardEffect]:
+        """How judged answers fared with each card in their prompt, the most used first."""
+        right = sa.func.sum(sa.case((_RIGHT, 1), else_=0))
+        query = (
+            sa.select(answer_cards.c.card, sa.func.count().label("used"), right.label("right_at_last"))
+            .join(answers, answers.c.id == answer_cards.c.answer)
+            .where(answers.c.database == database, _JUDGED, _SHOWN)
+            .group_by(answer_cards.c.card)
+            .order_by(sa.func.count().desc(), answer_cards.c.card)
+        )
+        with self._backend.reading() as connection:
+            return [
+                CardEffect(
+                    card=row.card, used=row.used, right=int(row.right_at_last), wrong=row.used - int(row.right_at_last)
+                )
+                for row in connection.execute(query)
+            ]
+
+    # ── the hold-out share ───────────────────────────────────────────────────────────────────────────────────────
+
+    def assign(self, *, database: str, question: str, day: str, held_out: bool) -> bool:
+        """Whether this question is held out today: what was said first stands, for every process."""
+        key = {"database": database, "question_key": question_key(question), "day": day}
+        with self._backend.appending() as connection:
+            connection.execute(insert_once(connection, assignments).values(**key, held_out=held_out))
+            where = [assignments.c[column] == value for column, value in key.items()]
+            return bool(connection.scalar(sa.select(assignments.c.held_out).where(*where)))

@@ -1,0 +1,165 @@
+"""Where a store lives, and its transactions: what a `writing` block ended without error is on disk, or none of it is.
+
+Not guaranteed: use of one open store across a fork (open it again in the child).
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import sqlalchemy as sa
+
+from sqlcrystal.bank.migrations import is_current, migrate
+from sqlcrystal.errors import BankError
+
+BUSY_SECONDS = 30.0
+
+
+class Engine(Protocol):
+    """What SQLite and PostgreSQL do differently."""
+
+    where: str
+    """How errors and reports name the store; never with a password."""
+    sqlalchemy: sa.Engine
+
+    def take_lock(self, connection: sa.Connection, /) -> None:
+        """Let one writer in at a time, so that what it reads is what it writes over."""
+        ...
+
+    def snapshot(self) -> sa.Connection:
+        """A connection that sees one moment of the store, however long the reader takes."""
+        ...
+
+    def meaning(self, error: sa.exc.DBAPIError, /) -> str:
+        """What the driver's error means to the person at the keyboard."""
+        ...
+
+    def erase(self) -> None:
+        """Make sure that what was deleted is not left over in files."""
+        ...
+
+
+class Backend:
+    """One open store; threads may share it, and other processes may have it open too."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Bring the store to the newest shape if it is not."""
+        self.engine = engine
+        self.where = engine.where
+        self._turn = threading.RLock()
+        self._own = threading.local()
+        try:
+            with self.explained(), engine.sqlalchemy.connect() as connection:
+                current = is_current(connection)
+            if not current:
+                self._migrate()
+        except BaseException:
+            engine.sqlalchemy.dispose()
+            raise
+
+    def _migrate(self) -> None:
+        with self.writing() as connection:
+            # Another process may have done it while this one waited for its turn.
+            if not is_current(connection):
+                try:
+                    migrate(connection)
+                except BankError as error:
+                    raise BankError(f"{self.where}: {error}") from error
+
+    @property
+    def dialect(self) -> str:
+        """sqlite or postgresql."""
+        return self.engine.sqlalchemy.dialect.name
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread reads what it has not committed yet."""
+        return getattr(self._own, "connection", None) is not None
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection to read with: that of this thread's open transaction, if there is one."""
+        own = getattr(self._own, "connection", None)
+        if own is not None:
+            yield own
+            return
+        with self.explained(), self.engine.sqlalchemy.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """One transaction, durable when the block ends; inside another of the same thread it is part of that one."""
+        own = getattr(self._own, "connection", None)
+        if own is not None:
+            yield own
+            return
+        # Waiting for a turn here is fair among threads; waiting for SQLite's lock is not.
+        with self._turn, self._transaction(serial=True) as connection:
+            yield connection
+
+    @contextmanager
+    def appending(self) -> Iterator[sa.Connection]:
+        """A transaction that only adds rows: it waits for no other writer where the engine can spare that."""
+        own = getattr(self._own, "connection", None)
+        if own is not None or self.dialect == "sqlite":
+            with self.writing() as connection:
+                yield connection
+            return
+        with self._transaction(serial=False) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, *, serial: bool) -> Iterator[sa.Connection]:
+        with self.explained(), self.engine.sqlalchemy.connect() as plain:
+            connection = plain.execution_options(sqlcrystal_writing=True)
+            with connection.begin():
+                if serial:
+                    self.engine.take_lock(connection)
+                self._own.connection = connection
+                try:
+                    yield connection
+                finally:
+                    self._own.connection = None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sa.Connection]:
+        """One moment of the store for a long reader."""
+        with self.explained(), self.engine.snapshot() as connection:
+            yield connection
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn the driver's errors into one line a user can act on."""
+        try:
+            yield
+        except sa.exc.DBAPIError as error:
+            raise BankError(f"{self.where}: {self.engine.meaning(error)}") from error
+        except sa.exc.TimeoutError as error:
+            raise BankError(f"{self.where}: every connection has been busy for too long") from error
+        except UnicodeEncodeError as error:
+            raise BankError(f"{self.where}: a text is not valid Unicode ({error.reason})") from error
+
+    def close(self) -> None:
+        """Close every connection; what was acknowledged is already on disk."""
+        with self._turn:
+            self.engine.sqlalchemy.dispose()
+
+
+def open_backend(place: str | Path, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> Backend:
+    """Open the store at a path, `sqlite:///path` or `postgresql://…`, and make it unless `create` is off."""
+    text = str(place)
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme == "sqlite":
+        from sqlcrystal.bank.sqlite import SqliteEngine
+
+        path = Path(rest.removeprefix("/")) if separator else Path(text)
+        return Backend(SqliteEngine(path.expanduser(), create=create, busy_seconds=busy_seconds))
+    if scheme.partition("+")[0] not in {"postgres", "postgresql"}:
+        from sqlcrystal.errors import ConfigError
+
+        raise ConfigError.unknown("store", scheme, ["FILE", "sqlite:///FILE", "postgresql://HOST/DATABASE"])
+    from sqlcrystal.bank.postgres import PostgresEngine
+
+    return Backend(PostgresEngine(text, create=create, busy_seconds=busy_seconds))

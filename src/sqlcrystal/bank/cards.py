@@ -1,0 +1,261 @@
+"""The card store: every database's cards, durable and kept apart, in SQLite or PostgreSQL."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+import sqlalchemy as sa
+
+from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, open_backend
+from sqlcrystal.bank.card_rows import drop_episode, history_of, insert, note, now, revise, update
+from sqlcrystal.bank.records import Added, Change, Entry
+from sqlcrystal.bank.served import MEMORY, Served
+from sqlcrystal.bank.tables import cards, episodes, revisions
+from sqlcrystal.bank.text import question_key
+from sqlcrystal.errors import BankError
+from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode
+
+_CARD = msgspec.json.Decoder(Card)
+_EPISODE = msgspec.json.Decoder(Episode)
+_ACTIVE = cards.c.status == CardStatus.ACTIVE.value
+_AT_A_TIME = 500
+
+
+class CardStore:
+    """A durable bank: what `add` returned from is on disk, and threads, processes and machines may share it."""
+
+    def __init__(
+        self,
+        place: Path | str | Backend,
+        *,
+        create: bool = True,
+        busy_seconds: float = BUSY_SECONDS,
+        memory: int = MEMORY,
+    ) -> None:
+        """Open the bank at a path or URL, and make it unless `create` is off."""
+        if not isinstance(place, Backend):
+            place = open_backend(place, create=create, busy_seconds=busy_seconds)
+        self.backend = place
+        self.where = self.backend.where
+        self._served = Served(budget=memory)
+
+    # ── what retrieval sees ──────────────────────────────────────────────────────────────────────────────────────
+
+    def databases(self) -> Sequence[str]:
+        """Every database that has an active card, by name."""
+        return self._distinct(cards.c.database, _ACTIVE)
+
+    def cards(self, database: str) -> tuple[Card, ...]:
+        """The active cards of one database in the order they were banked; the same tuple until that changes."""
+        with self.backend.reading() as connection:
+            # The revision is read before the cards: a write in between costs one reload, never a stale answer.
+            revision = connection.scalar(sa.select(revisions.c.revision).where(revisions.c.database == database)) or 0
+            # What a transaction reads of its own may be rolled back, so it neither uses nor leaves a snapshot.
+            apart = self.backend.in_transaction
+            known = None if apart else self._served.recall(database, revision)
+            if known is not None:
+                return known
+            wanted = sa.select(cards.c.document).where(cards.c.database == database, _ACTIVE).order_by(cards.c.seq)
+            documents = connection.scalars(wanted).all()
+        loaded = tuple(map(_CARD.decode, documents))
+        return loaded if apart else self._served.keep(database, revision, sum(map(len, documents)), loaded)
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def all_databases(self) -> Sequence[str]:
+        """Every database that has a card of any status, by name."""
+        return self._distinct(cards.c.database)
+
+    def values(self, column: str) -> Sequence[str]:
+        """What the cards have in a column: writer, source, signal or admitted_by."""
+        return self._distinct(cards.c[column])
+
+    def find(
+        self,
+        *,
+        database: str | None = None,
+        status: CardStatus | None = None,
+        writer: str | None = None,
+        source: str | None = None,
+        signal: str | None = None,
+        admitted_by: str | None = None,
+        since: str | None = None,
+        question: str | None = None,
+    ) -> list[Card]:
+        """Every card, of any status, that fits what is given, in the order they were banked.
+
+        `since` is a moment of admission (ISO 8601, UTC); of a `question` layout and case do not count.
+        """
+        wanted = {"database": database, "status": status, "writer": writer, "source": source}
+        wanted |= {"signal": signal, "admitted_by": admitted_by}
+        query = sa.select(cards.c.document).order_by(cards.c.seq)
+        for column, value in wanted.items():
+            if value is not None:
+                query = query.where(cards.c[column] == str(value))
+        if since is not None:
+            query = query.where(cards.c.admitted_at >= since)
+        if question is not None:
+            query = query.where(cards.c.question_key == question_key(question))
+        with self.backend.reading() as connection:
+            return [_CARD.decode(found) for found in connection.scalars(query)]
+
+    def get(self, card_id: str) -> Card:
+        """One card, whatever its status; the start of an id will do where only one card has it."""
+        both = sa.select(cards.c.id, cards.c.document)
+        starting = (cards.c.id > card_id) & (cards.c.id < card_id + "\U0010ffff")
+        with self.backend.reading() as connection:
+            rows = connection.execute(both.where(cards.c.id == card_id)).all()
+            rows = rows or connection.execute(both.where(starting).order_by(cards.c.id).limit(3)).all()
+        if not card_id or not rows:
+            raise BankError(f"card {card_id!r}: not in {self.where}")
+        if len(rows) > 1:
+            raise BankError(f"card {card_id!r}: several ids start so ({', '.join(name for name, _ in rows)})")
+        return _CARD.decode(rows[0][1])
+
+    def episode(self, card_id: str) -> Episode | None:
+        """The episode a card came from, with its attempt, rounds and question; None if it came without one."""
+        query = sa.select(episodes.c.document).join(cards, cards.c.episode == episodes.c.digest)
+        with self.backend.reading() as connection:
+            found = connection.scalar(query.where(cards.c.id == self.get(card_id).id))
+        return None if found is None else _EPISODE.decode(found)
+
+    def history(self, card_id: str) -> tuple[Change, ...]:
+        """What was done to a card, oldest first; it outlives the card."""
+        with self.backend.reading() as connection:
+            return history_of(connection, card_id)
+
+    def entries(self, database: str | None = None) -> Iterator[Entry]:
+        """Every card with its episode and history as of now, in the order they were banked."""
+        query = sa.select(cards.c.document, episodes.c.document.label("episode")).order_by(cards.c.seq)
+        query = query.select_from(cards.outerjoin(episodes, cards.c.episode == episodes.c.digest))
+        if database is not None:
+            query = query.where(cards.c.database == database)
+        with self.backend.snapshot() as connection:
+            for rows in connection.execute(query).partitions(_AT_A_TIME):
+                for row in rows:
+                    card = _CARD.decode(row.document)
+                    yield Entry(
+                        card=card,
+                        episode=None if row.episode is None else _EPISODE.decode(row.episode),
+                        history=history_of(connection, card.id),
+                    )
+
+    def stale(self, database: str, fingerprint: str) -> frozenset[CardId]:
+        """The cards that were never seen to run under this schema."""
+        query = sa.select(cards.c.id).where(cards.c.database == database, cards.c.valid_for != fingerprint)
+        with self.backend.reading() as connection:
+            return frozenset(map(CardId, connection.scalars(query)))
+
+    # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, card: Card, episode: Episode | None = None) -> CardId:
+        """Bank a card and return the id it is kept under: an older one where the same card is there already."""
+        return self.add_all([Entry(card=card, episode=episode)])[0].id
+
+    def add_all(self, entries: Iterable[Entry]) -> list[Added]:
+        """Bank many cards in one transaction, all or none."""
+        touched: set[str] = set()
+        added: list[Added] = []
+        with self.backend.writing() as connection:
+            for batch in _batches(entries):
+                done = insert(connection, batch)
+                touched.update(entry.card.database for entry, made in zip(batch, done, strict=True) if made.new)
+                added += done
+            revise(connection, touched)
+        return added
+
+    def edit(
+        self,
+        card_id: str,
+        *,
+        by: str,
+        text: str | None = None,
+        sql: str | None = None,
+        tokens: int | None = None,
+        reason: str = "",
+    ) -> Card:
+        """Change a card's text or SQL under the same id; whoever changes the SQL becomes the one who vouches for it."""
+        with self.backend.writing() as connection:
+            card = self.get(card_id)
+            edited = msgspec.structs.replace(
+                card,
+                text=card.text if text is None else text,
+                sql=card.sql if sql is None else sql,
+                tokens=card.tokens if tokens is None else tokens,
+            )
+            if edited.sql != card.sql:
+                vouched = f"was {card.admission.signal} by {card.admission.by} at {card.admission.at}"
+                admission = Admission(signal="edited", by=by, at=now(), detail=vouched)
+                edited = msgspec.structs.replace(edited, admission=admission)
+            try:
+                update(connection, edited)
+            except sa.exc.IntegrityError as error:
+                raise BankError(f"card {card.id!r}: another card already has this question and SQL") from error
+            for field in ("text", "sql"):
+                before, after = getattr(card, field), getattr(edited, field)
+                if before != after:
+                    note(connection, card.id, by=by, action=f"edited {field}", before=before, after=after, why=reason)
+            revise(connection, [card.database])
+            return edited
+
+    def set_status(self, card_id: str, status: CardStatus, *, by: str, reason: str = "") -> Card:
+        """Change whether retrieval may serve a card, and remember who did it and why."""
+        return self.set_statuses([card_id], status, by=by, reason=reason)[0]
+
+    def set_statuses(self, ids: Iterable[str], status: CardStatus, *, by: str, reason: str = "") -> list[Card]:
+        """Change the status of many cards in one transaction; a card that has it already is left alone."""
+        after, touched = [], set()
+        with self.backend.writing() as connection:
+            for card in map(self.get, ids):
+                updated = msgspec.structs.replace(card, status=status)
+                if updated.status is not card.status:
+                    update(connection, updated)
+                    note(connection, card.id, by=by, action="status", before=card.status, after=status, why=reason)
+                    touched.add(card.database)
+                after.append(updated)
+            revise(connection, touched)
+        return after
+
+    def mark_valid(self, ids: Iterable[str], fingerprint: str) -> None:
+        """Remember under which schema these cards were last seen to run."""
+        marked = cards.update().where(cards.c.id == sa.bindparam("card_id")).values(valid_for=fingerprint)
+        named = [{"card_id": name} for name in ids]
+        if named:
+            with self.backend.writing() as connection:
+                connection.execute(marked, named)
+
+    def delete(self, card_id: str, *, by: str, reason: str = "") -> None:
+        """Take a card out for good, with its episode if no other card came from it; its history stays."""
+        with self.backend.writing() as connection:
+            card = self.get(card_id)
+            digest = connection.scalar(sa.select(cards.c.episode).where(cards.c.id == card.id))
+            connection.execute(cards.delete().where(cards.c.id == card.id))
+            drop_episode(connection, digest)
+            note(connection, card.id, by=by, action="deleted", before=card.status, after="", why=reason)
+            revise(connection, [card.database])
+
+    # ── opening and closing ──────────────────────────────────────────────────────────────────────────────────────
+
+    def close(self) -> None:
+        """Close the store; what was acknowledged is already on disk."""
+        self.backend.close()
+
+    def __enter__(self) -> "CardStore":
+        """Use the store in a with statement."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close it."""
+        self.close()
+
+    def _distinct(self, column: "sa.Column[str]", *conditions: "sa.ColumnElement[bool]") -> tuple[str, ...]:
+        with self.backend.reading() as connection:
+            return tuple(connection.scalars(sa.select(column).where(*conditions).distinct().order_by(column)))
+
+
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    remaining = iter(entries)
+    while batch := list(islice(remaining, _AT_A_TIME)):
+        yield batch

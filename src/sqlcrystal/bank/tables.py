@@ -1,0 +1,196 @@
+"""The shape of a store, the same on SQLite and PostgreSQL; `migrations/` holds the steps that lead to it."""
+
+import sqlalchemy as sa
+
+from sqlcrystal.bank.text import AnyText
+
+metadata = sa.MetaData()
+
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def _text(name: str, *, default: str | None = None) -> "sa.Column[str]":
+    return sa.Column(name, AnyText(), nullable=False, server_default=default)
+
+
+def _number(name: str) -> "sa.Column[int]":
+    return sa.Column(name, sa.BigInteger(), nullable=False, server_default="0")
+
+
+def _measure(name: str) -> "sa.Column[float]":
+    return sa.Column(name, sa.Double(), nullable=False, server_default="0")
+
+
+def _sequence() -> "sa.Column[int]":
+    return sa.Column("seq", Number, primary_key=True, autoincrement=True)
+
+
+# ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+episodes = sa.Table(
+    "episodes",
+    metadata,
+    sa.Column("digest", AnyText(), primary_key=True),
+    sa.Column("document", sa.LargeBinary(), nullable=False),
+)
+
+cards = sa.Table(
+    "cards",
+    metadata,
+    _sequence(),
+    sa.Column("id", AnyText(), nullable=False, unique=True),
+    sa.Column("content", AnyText(), nullable=False, unique=True),
+    _text("database"),
+    sa.Column("status", AnyText(), nullable=False),
+    _text("writer"),
+    _text("source"),
+    _text("signal"),
+    _text("admitted_by"),
+    _text("valid_for"),
+    sa.Column("episode", AnyText(), sa.ForeignKey("episodes.digest"), nullable=True),
+    sa.Column("document", sa.LargeBinary(), nullable=False),
+    _text("admitted_at", default=""),
+    _text("question_key", default=""),
+    sa.CheckConstraint("status IN ('active', 'disabled', 'quarantined')", name="cards_status"),
+    sa.Index("cards_by_database", "database", "status"),
+    sa.Index("cards_by_episode", "episode"),
+    sa.Index("cards_by_question", "database", "question_key"),
+    sa.Index("cards_by_admission", "signal", "admitted_by", "admitted_at"),
+    sqlite_autoincrement=True,
+)
+
+changes = sa.Table(
+    "changes",
+    metadata,
+    _sequence(),
+    _text("card"),
+    _text("at"),
+    _text("by"),
+    _text("action"),
+    _text("before"),
+    _text("after"),
+    _text("reason"),
+    sa.Index("changes_by_card", "card"),
+    sqlite_autoincrement=True,
+)
+
+# One number per database tells every process in one indexed read whether its snapshot of the cards is still good.
+revisions = sa.Table(
+    "revisions",
+    metadata,
+    sa.Column("database", AnyText(), primary_key=True),
+    sa.Column("revision", Number, nullable=False),
+)
+
+# ── answers, and what people and checks said of them ─────────────────────────────────────────────────────────────────
+
+answers = sa.Table(
+    "answers",
+    metadata,
+    _sequence(),
+    sa.Column("id", AnyText(), nullable=False, unique=True),
+    _text("database"),
+    _text("question_key"),
+    _text("at"),
+    _text("asked_by"),
+    sa.Column("memory", sa.Boolean(), nullable=False),
+    sa.Column("replayed", sa.Boolean(), nullable=False),
+    _text("twin_of"),
+    _text("repair_of"),
+    _text("result_digest"),
+    _number("calls"),
+    _number("prompt_tokens"),
+    _number("completion_tokens"),
+    _measure("seconds"),
+    _measure("spread"),
+    _measure("conflict"),
+    _text("error"),
+    # The verdict that stands, derived from `decisions` and written in the same transaction.
+    _text("verdict", default=""),
+    sa.Column("document", sa.LargeBinary(), nullable=False),
+    sa.Column("trace", sa.LargeBinary(), nullable=True),
+    sa.Index("answers_by_question", "database", "question_key"),
+    sa.Index("answers_by_verdict", "database", "verdict"),
+    sa.Index("answers_by_time", "database", "at"),
+    sqlite_autoincrement=True,
+)
+
+answer_cards = sa.Table(
+    "answer_cards",
+    metadata,
+    sa.Column("answer", AnyText(), primary_key=True),
+    sa.Column("place", sa.Integer(), primary_key=True),
+    _text("card"),
+    _measure("score"),
+    sa.Index("answer_cards_by_card", "card"),
+)
+
+decisions = sa.Table(
+    "decisions",
+    metadata,
+    _sequence(),
+    sa.Column("id", AnyText(), nullable=False, unique=True),
+    _text("database"),
+    _text("at"),
+    _text("by"),
+    _text("signal"),
+    _text("verdict"),
+    _text("answer"),
+    _text("proposal"),
+    _text("card"),
+    _text("replaced"),
+    _text("sql"),
+    _text("note"),
+    sa.Index("decisions_by_answer", "answer"),
+    sa.Index("decisions_by_card", "card"),
+    sa.Index("decisions_by_verifier", "signal", "by", "at"),
+    sqlite_autoincrement=True,
+)
+
+proposals = sa.Table(
+    "proposals",
+    metadata,
+    _sequence(),
+    sa.Column("id", AnyText(), nullable=False, unique=True),
+    _text("database"),
+    _text("answer"),
+    _text("at"),
+    _text("sql"),
+    _text("note"),
+    sa.Column("episode", sa.LargeBinary(), nullable=True),
+    sa.Index("proposals_by_answer", "answer"),
+    sqlite_autoincrement=True,
+)
+
+# Whether a question was answered without memory on one day: the first word stands, whatever the share is set to later.
+assignments = sa.Table(
+    "assignments",
+    metadata,
+    sa.Column("database", AnyText(), primary_key=True),
+    sa.Column("question_key", AnyText(), primary_key=True),
+    sa.Column("day", AnyText(), primary_key=True),
+    sa.Column("held_out", sa.Boolean(), nullable=False),
+)
+
+# ── who may do what ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("id", AnyText(), primary_key=True),
+    sa.Column("digest", AnyText(), nullable=False, unique=True),
+    _text("person"),
+    _text("made_at"),
+    _text("made_by"),
+    _text("ends_at"),
+    _text("revoked_at"),
+    _text("revoked_by"),
+)
+
+token_scopes = sa.Table(
+    "token_scopes",
+    metadata,
+    sa.Column("token", AnyText(), sa.ForeignKey("tokens.id"), primary_key=True),
+    sa.Column("database", AnyText(), primary_key=True),
+    sa.Column("scope", AnyText(), primary_key=True),
+)
