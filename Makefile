@@ -35,6 +35,7 @@ install-dev: .venv/.installed-dev
 # Speed against the field's own tools, side by side in one run; fails when a bar is missed.
 bench: install-dev
 	$(BIN)/python benchmarks/score_speed.py
+	$(BIN)/python benchmarks/score_command_speed.py
 	$(BIN)/python benchmarks/retrieval_speed.py
 
 # Pinned versions with hashes, for every Python we support; names no registry.

@@ -1,4 +1,4 @@
-"""Measures scoring against an evaluator built as BIRD's official one, and against bare SQLite; fails on a missed bar.
+"""Measures scoring as a function: against an evaluator built as BIRD's official one, and against bare SQLite.
 
 Every figure is the median of rounds in which the contestants take turns, so that a busy machine slows all of them,
 and the process raises its own priority where it may. The guard's memory, the statements' keys and, where gold is to
@@ -12,12 +12,11 @@ import os
 import random
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlcrystal.benchmarks.cases import Benchmark, Case, make_benchmark
@@ -225,16 +224,6 @@ def core_share(benchmark: Benchmark, files: Files) -> float:
     return (time.process_time() - processor) / (time.perf_counter() - wall)
 
 
-def whole_command(files: Sequence[Path], folder: Path) -> float:
-    """Seconds of `sqlcrystal score` as a user runs it, interpreter and imports included."""
-    command = [sys.executable, "-m", "sqlcrystal.interfaces.cli.app", "score", *map(str, files)]
-    command += ["--benchmark", "spider", "--data", str(SHARED / "spider"), "--json"]
-    start = time.perf_counter()
-    environment = {**os.environ, "SQLCRYSTAL_CACHE": str(folder / "warm")}
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-    return time.perf_counter() - start
-
-
 def main() -> int:
     """Print the table; 0 when every bar is met and every verdict agrees."""
     with contextlib.suppress(OSError):
@@ -255,9 +244,6 @@ def main() -> int:
             print(f"{mark} {label:<54} bar {bar:.1f}  measured {value:5.2f}  ({seconds:.3f} s)")
         for label in wrong:
             print(f"MISS verdicts differ from the reference: {label}")
-        if found:
-            paths = sorted((SHARED / "predictions" / "spider_dev").glob("*.json"))
-            print(f"     the whole command on one file, start-up included: {whole_command(paths[:1], folder):.2f} s")
     return int(bool(wrong) or any(value < bar for _, bar, value, _ in bars))
 
 

@@ -1,10 +1,7 @@
 """The ports and the stages, on one page: what each part of the system promises the next."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sqlcrystal.types import (
     Admitted,
@@ -21,6 +18,10 @@ from sqlcrystal.types import (
     Round,
     Sampling,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Check: TypeAlias = Callable[[str], bool]
 """The one bit a source may see: is this SQL right? It never carries gold."""
@@ -79,7 +80,7 @@ class Embedder(Protocol):
     name: str
     digest: str
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """One L2-normalised row per text."""
         ...
 

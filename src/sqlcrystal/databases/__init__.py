@@ -30,22 +30,24 @@ def open_database(
     inspect: bool = True,
     functions: Sequence[str] = (),
     allow_privileged: bool = False,
+    terse: bool = False,
 ) -> "Database":
     """Open `sqlite:///path`, a path to a SQLite file, `postgresql://…`, `mysql://…` or `duckdb:///path`, read-only.
 
     `inspect` lets people ask for plans and descriptions too (say no where a model writes the SQL); `functions` are
     names the owner of the database allows beyond what its engine calls pure; `allow_privileged` opens a server with an
-    account that may do more than read.
+    account that may do more than read; `terse` is for who needs to know that a statement fails and not why, which
+    saves loading a parser to explain what SQLite cannot read.
     """
     scheme, separator, rest = url_or_path.partition("://")
     if not separator:
-        return _sqlite(Path(url_or_path), name, inspect)
+        return _sqlite(Path(url_or_path), name, inspect, terse)
     dialect = _SCHEMES.get(scheme.lower().partition("+")[0])
     if dialect is None:
         raise ConfigError.unknown("database", scheme, _SCHEMES)
     path = Path(rest.removeprefix("/").partition("?")[0])
     if dialect == "sqlite":
-        return _sqlite(path, name, inspect)
+        return _sqlite(path, name, inspect, terse)
     for module in _MODULES[dialect]:
         if find_spec(module) is None:
             raise ConfigError(f"database: {scheme}:// needs {module}; pip install 'sqlcrystal[{dialect}]'")
@@ -65,7 +67,7 @@ def open_database(
     )
 
 
-def _sqlite(path: Path, name: str | None, inspect: bool) -> "Database":
+def _sqlite(path: Path, name: str | None, inspect: bool, terse: bool) -> "Database":
     from sqlcrystal.databases.sqlite import SqliteDatabase
 
-    return SqliteDatabase(path, name=name, inspect=inspect)
+    return SqliteDatabase(path, name=name, inspect=inspect, terse=terse)

@@ -17,10 +17,10 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from sqlcrystal.databases import guard
 from sqlcrystal.databases.child import Child, Gone, Late
 from sqlcrystal.databases.limits import OVER_THE_CAP
 from sqlcrystal.databases.messages import GRACE_SECONDS, OUTSIDE, Request, decode
+from sqlcrystal.databases.plain import is_plain
 from sqlcrystal.databases.sqlite_connection import FAST, Connection
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.types import Execution, Failure, FailureKind
@@ -39,11 +39,12 @@ class SqliteDatabase:
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, *, name: str | None = None, inspect: bool = True) -> None:
+    def __init__(self, path: Path, *, name: str | None = None, inspect: bool = True, terse: bool = False) -> None:
         """Open the file read-only, and say in one line when it is missing or no database."""
         self.path = path
         self.name = name or path.stem
         self._inspect = inspect
+        self._terse = terse
         if not path.is_file():
             raise DataError(f"database {self.name}: no such file: {path}")
         self._lock = Lock()
@@ -54,7 +55,13 @@ class SqliteDatabase:
         self._always_slow = self._has_virtual_tables()
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
-        """Run one guarded statement."""
+        """Run one guarded statement; a plain one needs the guard only to say what is wrong with its syntax."""
+        if is_plain(sql):
+            result = self._run(sql.rstrip("; \t\r\n"), timeout, max_rows)
+            if self._terse or not (isinstance(result, Failure) and result.kind is FailureKind.SYNTAX):
+                return result
+        from sqlcrystal.databases import guard  # which takes longer to load than a file of predictions to score
+
         statement = guard.read(sql, "sqlite", inspect=self._inspect)
         if isinstance(statement, Failure):
             return statement

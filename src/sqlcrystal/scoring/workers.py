@@ -8,10 +8,8 @@ import gc
 import multiprocessing
 import sys
 import threading
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
@@ -56,6 +54,8 @@ def can_fork() -> bool:
 def _run_threads(
     open_worker: OpenWorker[Chunk, Result], chunks: Sequence[Chunk], jobs: int, on_result: Callable[[Result], None]
 ) -> None:
+    from concurrent.futures import ThreadPoolExecutor, as_completed
+
     lock, waiting, stop = threading.Lock(), list(reversed(chunks)), threading.Event()
 
     def serve() -> None:
@@ -145,4 +145,6 @@ def _serve(open_worker: OpenWorker[Chunk, Result], chunks: Sequence[Chunk], foll
     except (KeyboardInterrupt, BrokenPipeError):
         return
     except Exception:
+        import traceback
+
         out.send(("error", RuntimeError(f"in a scoring process:\n{traceback.format_exc()}")))

@@ -1,25 +1,28 @@
 """The command line: each command parses, calls one function and prints."""
 
 import sys
-
-import typer
+from typing import TYPE_CHECKING
 
 from sqlcrystal.errors import SqlcrystalError, UserError
 
-app = typer.Typer(
-    name="sqlcrystal",
-    help="Text-to-SQL that keeps what its repairs teach it, and measures what that is worth.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+if TYPE_CHECKING:
+    import typer
 
 
-def register() -> None:
-    """Attach every command; each line is one command or group."""
+def command_line() -> "typer.Typer":
+    """Every command; each line is one command or group."""
+    import typer
+
     from sqlcrystal.interfaces.cli import benchmark, cards, compare, model, power, recording, report, score, study
 
+    app = typer.Typer(
+        name="sqlcrystal",
+        help="Text-to-SQL that keeps what its repairs teach it, and measures what that is worth.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
     score.register(app)
     benchmark.register(app)
     compare.register(app)
@@ -29,19 +32,36 @@ def register() -> None:
     study.register(app)
     report.register(study.study_app)
     cards.register(app)
+    return app
 
 
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit 2, the world's is exit 1, a bug its traceback."""
-    register()
     try:
-        app()
+        _run(sys.argv[1:])
     except UserError as error:
         print(f"sqlcrystal: {error}", file=sys.stderr)
         sys.exit(2)
     except SqlcrystalError as error:
         print(f"sqlcrystal: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def _run(arguments: list[str]) -> None:
+    """Run `score` by itself where its arguments are plain: to load the library takes longer than to score a file."""
+    if arguments[:1] == ["score"]:
+        from sqlcrystal.interfaces.cli.quick import quick_score
+
+        settings = quick_score(arguments[1:])
+        if settings is not None:
+            import gc
+
+            from sqlcrystal.interfaces.cli.scoring import score_files
+
+            gc.set_threshold(50_000)  # a short life makes little garbage and many small objects
+            score_files(**settings)
+            return
+    command_line()()
 
 
 if __name__ == "__main__":

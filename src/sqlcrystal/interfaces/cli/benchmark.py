@@ -13,9 +13,8 @@ from sqlcrystal.interfaces.cli.score import (
     OnlyDatabases,
     SkipMissing,
     Timeout,
-    progress_bar,
-    tell_missing,
 )
+from sqlcrystal.interfaces.cli.scoring import progress_bar, tell_missing
 
 if TYPE_CHECKING:
     from sqlcrystal.benchmarks.preflight import Preflight

@@ -3,11 +3,12 @@
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 def print_json(document: object) -> None:
@@ -17,6 +18,9 @@ def print_json(document: object) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table a person can read; numbers are set flush right."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left")
     body = [
         [("" if cell is None else f"{cell:.2f}" if isinstance(cell, float) else str(cell)) for cell in row]
@@ -58,8 +62,18 @@ def print_lines(
         print(line if len(line) <= width else line[: width - 1] + "…")
 
 
-def progress(*, disable: bool = False) -> Progress:
+def progress(*, disable: bool = False) -> "Progress":
     """A progress bar on stderr, silent when stderr is not a terminal."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),

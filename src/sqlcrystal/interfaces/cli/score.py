@@ -1,23 +1,11 @@
 """`sqlcrystal score`: rate anybody's prediction files."""
 
-import csv
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.interfaces.cli.output import print_json, print_table, progress
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
-    from sqlcrystal.benchmarks.evaluate import Scoring
-    from sqlcrystal.scoring.report import Report
+from sqlcrystal.interfaces.cli.scoring import score_files
 
 BenchmarkName = Annotated[str, typer.Option("--benchmark", help="Its name; `sqlcrystal benchmark list` shows all.")]
 DataFolder = Annotated[Path | None, typer.Option("--data", help="The folder (for own: or file) that holds it.")]
@@ -59,113 +47,16 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Execute predicted SQL and compare its results with gold's."""
-    from sqlcrystal.benchmarks.catalogue import load_benchmark
-    from sqlcrystal.benchmarks.evaluate import score_predictions
-    from sqlcrystal.benchmarks.predictions import read_predictions
-    from sqlcrystal.scoring.cache import GoldCache
-    from sqlcrystal.scoring.verdicts import rule_named
-
-    rule_named(rule)
-    if out is not None and not out.parent.is_dir():
-        raise ConfigError(f"--out: there is no folder {out.parent}")
-    loaded = load_benchmark(benchmark, data, databases or ())
-    if not skip_missing:
-        (loaded.only(database) if database else loaded).available(skip_missing=False)
-    files = {str(path): read_predictions(path, loaded) for path in predictions}
-    cache = GoldCache()
-    try:
-        with progress_bar("scoring") as on_progress:
-            results = score_predictions(
-                loaded,
-                files,
-                rule=rule,
-                jobs=jobs,
-                timeout=timeout,
-                skip_missing=skip_missing,
-                databases=database or (),
-                cache=cache,
-                on_progress=on_progress,
-            )
-    finally:
-        cache.close()
-    if out is not None:
-        _write_csv(out, results)
-    tell_missing(results[0].report.missing_databases, results[0].report.left_out)
-    _tell_fenced(files)
-    _print_scores(results, as_json=as_json)
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A callback (done, total) with a bar on stderr, whose thread starts at the first call: after forking."""
-    with ExitStack() as stack:
-        bars: list[tuple[Progress, TaskID]] = []
-
-        def advance(done: int, total: int) -> None:
-            if not bars:
-                bar = stack.enter_context(progress())
-                bars.append((bar, bar.add_task(label, total=total)))
-            bars[0][0].update(bars[0][1], completed=done)
-
-        yield advance
-
-
-def _write_csv(out: Path, results: Sequence["Scoring"]) -> None:
-    """Write beside the target and rename, so that a file is whole or not there; several files share one CSV."""
-    several = len(results) > 1
-    columns = ["question_id", "database", "verdict", "kind", "seconds", "sql", "error"] + ["predictions"] * several
-    handle, scratch = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-    try:
-        with open(handle, "w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(columns)
-            for result in results:
-                for one in result.scored:
-                    verdict = [int(one.correct), one.kind.value, f"{one.seconds:.6f}", one.sql, one.message]
-                    writer.writerow([one.question_id, one.database, *verdict] + [result.report.predictions] * several)
-        Path(scratch).chmod(0o644)
-        Path(scratch).replace(out)
-    except OSError as error:
-        Path(scratch).unlink(missing_ok=True)
-        raise DataError(f"--out: {out} cannot be written ({error.strerror})") from None
-
-
-def _print_scores(results: Sequence["Scoring"], *, as_json: bool) -> None:
-    reports = [result.report for result in results]
-    if as_json:
-        print_json(reports[0] if len(reports) == 1 else {**_shared(reports[0]), "files": reports})
-        return
-    for report in reports:
-        title = f"{report.predictions} on {report.benchmark}, rule {report.rule}"
-        overall = [("all", report.n, report.correct, report.accuracy, report.scorable, report.accuracy_scorable)]
-        groups = [*report.by_database.items(), *report.by_difficulty.items()]
-        rows = [(name, one.n, one.correct, one.accuracy, one.scorable, one.accuracy_scorable) for name, one in groups]
-        print_table(title, ["", "n", "correct", "accuracy %", "gold runs", "of those %"], overall + rows)
-        print_table("verdicts", ["kind", "n"], [(kind, count) for kind, count in report.by_kind.items() if count])
-    if len(reports) > 1:
-        rows_of_files = [(report.predictions, report.n, report.correct, report.accuracy) for report in reports]
-        print_table("all files", ["predictions", "n", "correct", "accuracy %"], rows_of_files)
-
-
-def _shared(report: "Report") -> dict[str, object]:
-    return {"benchmark": report.benchmark, "rule": report.rule}
-
-
-def _tell_fenced(files: Mapping[str, Sequence[str]]) -> None:
-    """Point at predictions that still wear the fence of a model's reply, which no database runs."""
-    for name, sqls in files.items():
-        fenced = sum("```" in sql for sql in sqls)
-        if fenced:
-            print(
-                f"hint: {fenced} of {len(sqls)} predictions in {name} hold a ``` fence; score takes bare SQL, so write"
-                " what stands between the fences",
-                file=sys.stderr,
-            )
-
-
-def tell_missing(missing: Sequence[str], left_out: int) -> None:
-    """Say on stderr what was left out: never silently."""
-    if missing:
-        print(
-            f"left out: {left_out} questions of {len(missing)} missing databases: {', '.join(missing)}", file=sys.stderr
-        )
+    score_files(
+        predictions,
+        benchmark=benchmark,
+        data=data,
+        rule=rule,
+        databases=databases,
+        database=database,
+        skip_missing=skip_missing,
+        out=out,
+        jobs=jobs,
+        timeout=timeout,
+        as_json=as_json,
+    )

@@ -1,0 +1,147 @@
+"""What `sqlcrystal score` does once its arguments are read: load, judge, print; kept free of what is slow to import."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlcrystal.benchmarks.catalogue import load_benchmark
+from sqlcrystal.benchmarks.evaluate import score_predictions
+from sqlcrystal.benchmarks.predictions import read_predictions
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.interfaces.cli.output import print_json, print_table, progress
+from sqlcrystal.scoring.cache import GoldCache
+from sqlcrystal.scoring.verdicts import rule_named
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from sqlcrystal.benchmarks.evaluate import Scoring
+    from sqlcrystal.scoring.report import Report
+
+
+def score_files(
+    predictions: Sequence[Path],
+    *,
+    benchmark: str,
+    data: Path | None = None,
+    rule: str = "bird",
+    databases: Sequence[str] | None = None,
+    database: Sequence[str] | None = None,
+    skip_missing: bool = False,
+    out: Path | None = None,
+    jobs: int | None = None,
+    timeout: float = 30.0,
+    as_json: bool = False,
+) -> None:
+    """Score the files on the benchmark and print how they did."""
+    rule_named(rule)
+    if out is not None and not out.parent.is_dir():
+        raise ConfigError(f"--out: there is no folder {out.parent}")
+    loaded = load_benchmark(benchmark, data, databases or ())
+    if not skip_missing:
+        (loaded.only(database) if database else loaded).available(skip_missing=False)
+    files = {str(path): read_predictions(path, loaded) for path in predictions}
+    cache = GoldCache()
+    try:
+        with progress_bar("scoring") as on_progress:
+            results = score_predictions(
+                loaded,
+                files,
+                rule=rule,
+                jobs=jobs,
+                timeout=timeout,
+                skip_missing=skip_missing,
+                databases=database or (),
+                cache=cache,
+                on_progress=on_progress,
+            )
+    finally:
+        cache.close()
+    if out is not None:
+        _write_csv(out, results)
+    tell_missing(results[0].report.missing_databases, results[0].report.left_out)
+    _tell_fenced(files)
+    _print_scores(results, as_json=as_json)
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A callback (done, total) with a bar on stderr, whose thread starts at the first call: after forking."""
+    with ExitStack() as stack:
+        bars: list[tuple[Progress, TaskID]] = []
+
+        def advance(done: int, total: int) -> None:
+            if not sys.stderr.isatty():
+                return
+            if not bars:
+                bar = stack.enter_context(progress())
+                bars.append((bar, bar.add_task(label, total=total)))
+            bars[0][0].update(bars[0][1], completed=done)
+
+        yield advance
+
+
+def _write_csv(out: Path, results: Sequence["Scoring"]) -> None:
+    """Write beside the target and rename, so that a file is whole or not there; several files share one CSV."""
+    import csv
+    import tempfile
+
+    several = len(results) > 1
+    columns = ["question_id", "database", "verdict", "kind", "seconds", "sql", "error"] + ["predictions"] * several
+    handle, scratch = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+    try:
+        with open(handle, "w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(columns)
+            for result in results:
+                for one in result.scored:
+                    verdict = [int(one.correct), one.kind.value, f"{one.seconds:.6f}", one.sql, one.message]
+                    writer.writerow([one.question_id, one.database, *verdict] + [result.report.predictions] * several)
+        Path(scratch).chmod(0o644)
+        Path(scratch).replace(out)
+    except OSError as error:
+        Path(scratch).unlink(missing_ok=True)
+        raise DataError(f"--out: {out} cannot be written ({error.strerror})") from None
+
+
+def _print_scores(results: Sequence["Scoring"], *, as_json: bool) -> None:
+    reports = [result.report for result in results]
+    if as_json:
+        print_json(reports[0] if len(reports) == 1 else {**_shared(reports[0]), "files": reports})
+        return
+    for report in reports:
+        title = f"{report.predictions} on {report.benchmark}, rule {report.rule}"
+        overall = [("all", report.n, report.correct, report.accuracy, report.scorable, report.accuracy_scorable)]
+        groups = [*report.by_database.items(), *report.by_difficulty.items()]
+        rows = [(name, one.n, one.correct, one.accuracy, one.scorable, one.accuracy_scorable) for name, one in groups]
+        print_table(title, ["", "n", "correct", "accuracy %", "gold runs", "of those %"], overall + rows)
+        print_table("verdicts", ["kind", "n"], [(kind, count) for kind, count in report.by_kind.items() if count])
+    if len(reports) > 1:
+        rows_of_files = [(report.predictions, report.n, report.correct, report.accuracy) for report in reports]
+        print_table("all files", ["predictions", "n", "correct", "accuracy %"], rows_of_files)
+
+
+def _shared(report: "Report") -> dict[str, object]:
+    return {"benchmark": report.benchmark, "rule": report.rule}
+
+
+def tell_missing(missing: Sequence[str], left_out: int) -> None:
+    """Say on stderr what was left out: never silently."""
+    if missing:
+        print(
+            f"left out: {left_out} questions of {len(missing)} missing databases: {', '.join(missing)}", file=sys.stderr
+        )
+
+
+def _tell_fenced(files: Mapping[str, Sequence[str]]) -> None:
+    """Point at predictions that still wear the fence of a model's reply, which no database runs."""
+    for name, sqls in files.items():
+        fenced = sum("```" in sql for sql in sqls)
+        if fenced:
+            print(
+                f"hint: {fenced} of {len(sqls)} predictions in {name} hold a ``` fence; score takes bare SQL, so write"
+                " what stands between the fences",
+                file=sys.stderr,
+            )
