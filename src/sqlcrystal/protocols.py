@@ -1,7 +1,7 @@
 """The ports and the stages, on one page: what each part of the system promises the next."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from sqlcrystal.types import (
     Admitted,
@@ -17,6 +17,7 @@ from sqlcrystal.types import (
     Retrieved,
     Round,
     Sampling,
+    Table,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +55,15 @@ class Database(Protocol):
 
     def close(self) -> None:
         """Release every connection."""
+        ...
+
+
+@runtime_checkable
+class Described(Protocol):
+    """Port: a database that tells its tables one by one, with their owners' comments."""
+
+    def tables(self) -> Sequence[Table]:
+        """Every type, table and view, in the order `schema()` shows them."""
         ...
 
 

@@ -60,6 +60,29 @@ class Failure(Struct, frozen=True, tag="failure"):
 Execution: TypeAlias = Rows | Failure
 
 
+# ── what a database holds ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Column(Struct, frozen=True, kw_only=True, gc=False):
+    """A column as its database declares it; the comment is its owner's."""
+
+    name: str
+    type: str = ""
+    comment: str = ""
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """A table, a view, or a type that tables use; `definition` is its DDL as `schema()` shows it."""
+
+    name: str
+    kind: str = "table"
+    columns: tuple[Column, ...] = ()
+    definition: str = ""
+    comment: str = ""
+    references: tuple[str, ...] = ()
+    """The tables that its foreign keys, or a view's query, name."""
+
+
 # ── talking to a model ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

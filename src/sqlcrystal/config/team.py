@@ -54,6 +54,10 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A command or URL that verifies answers without a person."""
     replay: bool = False
     """Whether a recurring question may be served from its stored solution, without a model call."""
+    functions: tuple[str, ...] = ()
+    """Functions the database's owner allows beyond what its engine calls pure."""
+    allow_privileged: bool = False
+    """Whether an account that may do more than read is accepted."""
     hold_out: float = 0.0
     """The share of questions answered without memory, to measure what memory is worth."""
 

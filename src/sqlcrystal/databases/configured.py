@@ -7,5 +7,11 @@ from sqlcrystal.protocols import Database
 
 def open_configured(team: TeamFile, name: str) -> Database:
     """Open one of the team's databases, read-only; its secrets come from the environment."""
-    url = resolve_secrets(team.database(name).url, where=f"databases.{name}.url")
-    return open_database(url, name=name)
+    entry = team.database(name)
+    return open_database(
+        resolve_secrets(entry.url, where=f"databases.{name}.url"),
+        name=name,
+        inspect=False,  # a model writes the SQL
+        functions=entry.functions,
+        allow_privileged=entry.allow_privileged,
+    )

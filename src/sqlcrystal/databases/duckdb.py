@@ -14,10 +14,11 @@ import msgspec
 
 from sqlcrystal.databases import guard
 from sqlcrystal.databases.child import Child, Gone, Late
+from sqlcrystal.databases.description import duckdb_tables
 from sqlcrystal.databases.functions import Functions, Purity
 from sqlcrystal.databases.messages import GRACE_SECONDS, Request, decode
 from sqlcrystal.errors import DatabaseError, DataError
-from sqlcrystal.types import Execution, Failure, FailureKind
+from sqlcrystal.types import Execution, Failure, FailureKind, Table
 
 MAX_CHILDREN = 4
 START_SECONDS = 60.0
@@ -68,6 +69,10 @@ class DuckdbDatabase:
             raise DatabaseError(f"database {self.name}: {result.message}")
         found = sorted((_ORDER[str(kind)], str(name), str(sql).strip()) for kind, name, sql in result.rows)
         return "\n\n".join(sql for _, _, sql in found)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Every type, table and view with its comments."""
+        return duckdb_tables(lambda sql: self._run(sql, 30.0, 1_000_000), self.name)
 
     def fingerprint(self) -> str:
         """A digest of the definitions."""

@@ -21,12 +21,13 @@ from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.schema import CreateTable
 
 from sqlcrystal.databases import guard
+from sqlcrystal.databases.description import server_tables
 from sqlcrystal.databases.functions import Functions
 from sqlcrystal.databases.limits import TooLarge, collect
 from sqlcrystal.databases.servers import ServerLock, lock_for
 from sqlcrystal.errors import ConfigError, DatabaseError
 from sqlcrystal.protocols import Database
-from sqlcrystal.types import Execution, Failure, FailureKind, Rows
+from sqlcrystal.types import Execution, Failure, FailureKind, Rows, Table
 
 GRACE_SECONDS = 0.25
 TOO_LONG = "the statement took too long"
@@ -97,6 +98,11 @@ class ServerDatabase:
             tables = [_definition(metadata.tables[name], inspector.engine) for name in sorted(metadata.tables)]
             views = [_view(inspector, view) for view in sorted(inspector.get_view_names())]
             return "\n\n".join([*self._lock.types(inspector), *tables, *views])
+
+    def tables(self) -> tuple[Table, ...]:
+        """Every type, table and view with its comments."""
+        with self._reflecting() as inspector:
+            return server_tables(inspector, self._lock.types(inspector), define=_definition, define_view=_view)
 
     def fingerprint(self) -> str:
         """A digest of the schema's definitions."""

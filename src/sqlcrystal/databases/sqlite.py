@@ -18,12 +18,13 @@ import msgspec
 from msgspec.structs import replace
 
 from sqlcrystal.databases.child import Child, Gone, Late
+from sqlcrystal.databases.description import sqlite_tables
 from sqlcrystal.databases.limits import OVER_THE_CAP
 from sqlcrystal.databases.messages import GRACE_SECONDS, OUTSIDE, Request, decode
 from sqlcrystal.databases.plain import is_plain
 from sqlcrystal.databases.sqlite_connection import FAST, Connection
 from sqlcrystal.errors import DatabaseError, DataError
-from sqlcrystal.types import Execution, Failure, FailureKind
+from sqlcrystal.types import Execution, Failure, FailureKind, Table
 
 FAST_SECONDS = 0.25
 START_SECONDS = 30.0
@@ -70,6 +71,10 @@ class SqliteDatabase:
     def schema(self) -> str:
         """The stored CREATE TABLE and CREATE VIEW texts, in the order they were made."""
         return "\n\n".join(f"{statement};" for _, statement in self._definitions())
+
+    def tables(self) -> tuple[Table, ...]:
+        """Every table and view, in the order they were made; SQLite keeps comments in the definition."""
+        return sqlite_tables(self._uri, [definition for _, definition in self._definitions()])
 
     def fingerprint(self) -> str:
         """A digest of the stored definitions of tables and views, blind to layout and to data."""

@@ -1,0 +1,176 @@
+"""A million cards over a thousand databases: open, add, retrieve and check, within a memory budget.
+
+    python benchmarks/store_scale.py                          # SQLite, in a temporary folder
+    python benchmarks/store_scale.py --store postgresql://…   # an empty PostgreSQL database
+    python benchmarks/store_scale.py --keep FILE              # fill once, measure again later
+
+Every figure is taken in a fresh process that did not fill the store. `retrieve` walks over more databases than the
+budget holds, so that cards, vectors and indexes are let go and read again. Exits 1 when a limit is missed.
+"""
+
+import argparse
+import json
+import random
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median, quantiles
+
+LIMITS = {"open (s)": 1.0, "add, p95 (ms)": 100.0, "retrieve again, p95 (ms)": 25.0, "peak memory (MB)": 2048.0}
+WORDS = ("orders", "items", "shipments", "patients", "flights", "schools", "players", "loans", "reviews", "orchards")
+
+
+def main() -> int:
+    """Fill, measure, print, and say by the exit code whether every limit holds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cards", type=int, default=1_000_000)
+    parser.add_argument("--databases", type=int, default=1_000)
+    parser.add_argument("--touched", type=int, default=400, help="databases that `retrieve` walks over, twice")
+    parser.add_argument("--memory", type=int, default=256, help="MB of cards the store may keep decoded")
+    parser.add_argument("--store", help="an empty store's URL or path")
+    parser.add_argument("--keep", help="a file to fill, or one filled before")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        print(json.dumps(measure(given.measure, given)))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        place = given.store or given.keep or str(Path(folder) / "store.db")
+        figures = {} if given.keep and Path(given.keep).exists() else {"fill (s)": fill(place, given)}
+        command = [sys.executable, __file__, "--measure", place, "--databases", str(given.databases)]
+        command += ["--touched", str(given.touched), "--memory", str(given.memory)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    figures |= json.loads(done.stdout)
+    missed = [name for name, limit in LIMITS.items() if figures[name] > limit]
+    if given.json:
+        print(json.dumps({"figures": figures, "limits": LIMITS, "missed": missed}, indent=2))
+    else:
+        for name, value in figures.items():
+            verdict = "" if name not in LIMITS else f"limit {LIMITS[name]:<8g}{'MISSED' if name in missed else 'holds'}"
+            print(f"{name:<36}{value:>12.3f}   {verdict}".rstrip())
+    return 1 if missed else 0
+
+
+def fill(place: str, given: argparse.Namespace) -> float:
+    """Bank every card, ten thousand a transaction."""
+    from sqlcrystal.bank import CardStore
+
+    started = time.perf_counter()
+    each = given.cards // given.databases
+    with CardStore(place) as store:
+        batch: list = []
+        for database in range(given.databases):
+            batch += entries(database, each)
+            if len(batch) >= 10_000 or database == given.databases - 1:
+                store.add_all(batch)
+                batch = []
+                print(f"\rfilled {database + 1} of {given.databases}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return time.perf_counter() - started
+
+
+def measure(place: str, given: argparse.Namespace) -> dict[str, float]:
+    """What a process that opens the filled store sees."""
+    from sqlcrystal.bank import Store
+    from sqlcrystal.consumption import Dense
+    from sqlcrystal.models import open_embedder
+
+    figures: dict[str, float] = {}
+    started = time.perf_counter()
+    with Store(place, memory=given.memory * 2**20) as store:
+        figures["open (s)"] = time.perf_counter() - started
+        extra = [entry.card for entry in entries(given.databases, 100)]
+        figures["add, p95 (ms)"] = p95([timed(lambda made=made: store.bank.add(made)) for made in extra])
+        retriever = Dense(open_embedder())
+        rng = random.Random(3)
+        visited = rng.sample(range(given.databases), min(given.touched, given.databases))
+        first = [timed(lambda d=d: search(retriever, store.bank, d)) for d in visited]
+        figures["retrieve first, median (ms)"] = median(first) * 1000
+        again = [timed(lambda: search(retriever, store.bank, visited[-1])) for _ in range(100)]
+        figures["retrieve again, p95 (ms)"] = p95(again)
+        for database in visited:  # once more: what was let go is read again
+            search(retriever, store.bank, database)
+        figures["check a database (s)"] = timed(lambda: check(store.bank))
+        figures["cards"] = float(sum(len(store.bank.cards(name(d))) for d in visited[:3]) / 3 * given.databases)
+    figures["peak memory (MB)"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return figures
+
+
+def search(retriever: object, bank: object, database: int) -> None:
+    """Five cards for a question nobody banked; fails if they are another database's."""
+    from sqlcrystal.types import Question
+
+    asked = Question(id="asked", database=name(database), text=f"How many {WORDS[database % 10]} cost more than 7?")
+    found = retriever.retrieve(asked, bank, k=5)  # type: ignore[attr-defined]
+    assert len(found) == 5
+    assert {one.card.database for one in found} == {name(database)}
+
+
+def check(bank: object) -> None:
+    """Every card of one database, executed against a live file."""
+    from sqlcrystal.bank import check_cards
+    from sqlcrystal.databases import open_database
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "live.sqlite"
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE item (name TEXT, price INTEGER)")
+        connection.close()
+        database = open_database(str(path), name=name(0))
+        report = check_cards(bank, database)  # type: ignore[arg-type]
+        database.close()
+        assert report.ran == report.checked, report
+
+
+def entries(database: int, count: int) -> Iterator:
+    """Cards of the size of a verbatim card on BIRD, each with its own question and SQL that runs."""
+    from sqlcrystal.bank import Entry
+    from sqlcrystal.types import Admission, Card, CardId, Question
+
+    admission = Admission(signal="user", by="ada", at="2026-01-01T00:00:00+00:00")
+    rng = random.Random(database)
+    for number in range(count):
+        words = " and ".join(f"{rng.choice(WORDS)} {rng.choice(WORDS)}{rng.randrange(400)}" for _ in range(4))
+        text = f"How many {words} cost more than {number}?"
+        remark = " ".join(rng.choice(WORDS) for _ in range(20))
+        sql = f"SELECT count(*) FROM item WHERE price > {number} /* {remark} */"
+        card = Card(
+            id=CardId(f"{rng.getrandbits(256):064x}"),
+            database=name(database),
+            question=Question(id=f"q{number}", database=name(database), text=text),
+            sql=sql,
+            text=f"Question: {text}\nCorrected SQL:\n{sql}",
+            writer="W0",
+            source="T3",
+            admission=admission,
+            fingerprint="f" * 64,
+            tokens=150,
+        )
+        yield Entry(card=card)
+
+
+def name(database: int) -> str:
+    """How the database goes by."""
+    return f"database-{database:04d}"
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds the work took."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def p95(seconds: Sequence[float]) -> float:
+    """The 95th percentile in milliseconds."""
+    return quantiles(seconds, n=20)[-1] * 1000
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""What a prompt shows of a database: its schema, its owner's comments and hints, narrowed where it is too large."""
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+from sqlcrystal.protocols import Database, Described, Embedder
+from sqlcrystal.solving.narrowing import WIDTH, Narrowing
+from sqlcrystal.types import Execution, Question, Table
+
+ROOM = 24_000
+"""Characters of schema a prompt may carry whole: about 6,000 tokens, which leaves an 8,192-token context its answer."""
+
+
+class Presenter:
+    """Gives every stage the same excerpt of a database for one question."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        embedder: Callable[[], Embedder],
+        hints: str = "",
+        room: int = ROOM,
+        width: int = WIDTH,
+    ) -> None:
+        """Read nothing yet; the embedder is only made for a schema that does not fit."""
+        self._database = database
+        self._embedder = embedder
+        self._hints = hints
+        self._room = room
+        self._width = width
+        self._known: tuple[str, Sequence[Table], Narrowing | None] | None = None
+        self._lock = Lock()
+
+    def present(self, question: Question) -> Database:
+        """The database as this question's prompts show it; what is executed is the whole database."""
+        tables, narrowing = self._tables()
+        chosen = tables if narrowing is None else narrowing.choose(question, width=self._width)
+        return Excerpt(self._database, described_schema(chosen, hints=self._hints))
+
+    def _tables(self) -> tuple[Sequence[Table], Narrowing | None]:
+        fingerprint = self._database.fingerprint()
+        with self._lock:
+            if self._known is None or self._known[0] != fingerprint:
+                tables = tables_of(self._database)
+                large = len(described_schema(tables, hints=self._hints)) > self._room
+                narrowing = Narrowing(tables, self._embedder()) if large else None
+                self._known = (fingerprint, tables, narrowing)
+            return self._known[1:]
+
+
+class Excerpt:
+    """A database whose schema is what a prompt has room for."""
+
+    def __init__(self, database: Database, schema: str) -> None:
+        """Show this schema; everything else is the database's."""
+        self.name = database.name
+        self.dialect = database.dialect
+        self._database = database
+        self._schema = schema
+
+    def schema(self) -> str:
+        """What prompts show."""
+        return self._schema
+
+    def fingerprint(self) -> str:
+        """Of the whole schema."""
+        return self._database.fingerprint()
+
+    def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
+        """Run on the whole database."""
+        return self._database.execute(sql, timeout=timeout, max_rows=max_rows)
+
+    def close(self) -> None:
+        """Leave the database open: it is others' too."""
+
+
+def tables_of(database: Database) -> Sequence[Table]:
+    """The database's tables, or its schema as one where it does not tell them apart."""
+    if isinstance(database, Described):
+        return database.tables()
+    return (Table(name=database.name, definition=database.schema()),)
+
+
+def described_schema(tables: Sequence[Table], *, hints: str = "") -> str:
+    """The definitions with comments and hints as SQL comments; without either, exactly what `schema()` gives."""
+    sections = ["\n".join([table.definition, *_remarks(table)]) for table in tables]
+    if hints.strip():
+        lines = [f"-- {line.strip()}" for line in hints.strip().splitlines() if line.strip()]
+        sections.append("\n".join(["-- Hints from the owner of this database:", *lines]))
+    return "\n\n".join(sections)
+
+
+def _remarks(table: Table) -> list[str]:
+    """Comments that the definition does not show already, one line each."""
+    told = [(table.name, table.comment), *((f"{table.name}.{c.name}", c.comment) for c in table.columns)]
+    hidden = [(name, comment) for name, comment in told if comment and comment not in table.definition]
+    return [f"-- {name}: {' '.join(comment.split())}" for name, comment in hidden]
