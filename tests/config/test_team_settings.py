@@ -110,7 +110,7 @@ def test_without_settings_the_store_is_a_file_here(tmp_path: Path, monkeypatch: 
         ("databases.shop.url = 3", "sqlcrystal.toml: databases.shop.url: Expected str, got int"),
         (
             "databases.shop.ulr = 'x'",
-            "sqlcrystal.toml: databases.shop: key: unknown value 'ulr'; choose from assertion",
+            "sqlcrystal.toml: databases.shop: key: unknown value 'ulr'; choose from allow_privileged, assertion",
         ),
         (
             "[databases.s]\nurl='x'\nvalues='some'",
