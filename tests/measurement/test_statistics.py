@@ -14,7 +14,7 @@ from sqlcrystal.measurement.intervals import METHODS, two_stage_totals
 from sqlcrystal.measurement.outcome_files import read_pairs
 from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
 from sqlcrystal.measurement.ratio import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate
-from sqlcrystal.measurement.statistics import difference, difference_table, equivalence, mcnemar_p
+from sqlcrystal.measurement.statistics import difference, equivalence, mcnemar_p
 
 Pair = tuple[str, str, str, int, int]
 
@@ -53,7 +53,7 @@ def plain_two_stage(rows: list[Pair], resamples: int) -> list[float]:
 
 def test_the_fast_two_stage_bootstrap_draws_from_the_same_distribution_as_plain_loops() -> None:
     rows = outcomes_like_the_paper()
-    totals = two_stage_totals(table=difference_table(paired(rows)), rng=np.random.default_rng(0))
+    totals = two_stage_totals(table=paired(rows).differences, rng=np.random.default_rng(0))
     fast, slow = totals[:, 0] / totals[:, 1], np.array(plain_two_stage(rows, 600))
     assert np.mean(fast) == pytest.approx(np.mean(slow), abs=0.25)
     assert np.std(fast) == pytest.approx(np.std(slow), rel=0.12)
@@ -61,7 +61,7 @@ def test_the_fast_two_stage_bootstrap_draws_from_the_same_distribution_as_plain_
 
 def test_ten_thousand_resamples_are_a_hundred_times_faster_than_plain_loops() -> None:
     rows = outcomes_like_the_paper()
-    table = difference_table(paired(rows))
+    table = paired(rows).differences
     fast, slow = [], []
     for _ in range(8):  # side by side: whatever slows the machine slows both
         fast.append(_seconds(lambda: two_stage_totals(table=table, rng=np.random.default_rng(0))))

@@ -8,7 +8,6 @@ from msgspec import Struct
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.intervals import student
 from sqlcrystal.measurement.outcomes import PairedOutcomes
-from sqlcrystal.measurement.statistics import difference_table
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -102,7 +101,7 @@ def workload_lift(*, transfer: PairedOutcomes, replay: PairedOutcomes, recurrenc
 
     Both lifts come from the same databases, so their errors go together: a CR2 variance of the weighted sum.
     """
-    tables = (difference_table(replay), difference_table(transfer))
+    tables = (replay.differences, transfer.differences)
     names = sorted({name for table in tables for name in table.names})
     sums, sizes = np.zeros((2, len(names))), np.zeros((2, len(names)))
     for row, table in enumerate(tables):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.outcomes import PairedOutcomes
-from sqlcrystal.measurement.statistics import Estimate, difference_table
+from sqlcrystal.measurement.statistics import Estimate
 
 
 class LeaveOneOut(Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class LeaveOneOut(Struct, frozen=True, kw_only=True):
 
 def leave_one_out(*, outcomes: PairedOutcomes) -> LeaveOneOut | None:
     """How far one database alone moves the result; None with one database."""
-    table = difference_table(outcomes)
+    table = outcomes.differences
     if len(table.names) < 2:
         return None
     left = clusters.left_out(table.totals[:, 0], table.totals[:, 1])
@@ -41,7 +41,7 @@ def between_database_sd(*, outcomes: PairedOutcomes) -> float | None:
     Unweighted, because a database in which nothing differs has an estimated sampling variance of zero, which would
     carry all the weight.
     """
-    table = difference_table(outcomes)
+    table = outcomes.differences
     sums, sizes = table.totals.T
     groups = len(table.names)
     if groups < clusters.FEWEST_DATABASES:

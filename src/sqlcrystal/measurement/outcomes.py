@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,33 @@ from sqlcrystal.errors import DataError
 
 NO_SEED = ""
 """The seed of outcomes that know none."""
+
+
+@dataclass(frozen=True)
+class QuestionTable:
+    """Sums per unique question, the unit of the second bootstrap stage: a question's seeds stay together."""
+
+    database: NDArray[np.int64]
+    values: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    @cached_property
+    def totals(self) -> NDArray[np.float64]:
+        """Per-database column sums, one row per database."""
+        sums = np.zeros((len(self.names), self.values.shape[1]))
+        np.add.at(sums, self.database, self.values)
+        return sums
+
+
+def question_table(databases: Sequence[str], questions: Sequence[str], columns: NDArray[np.float64]) -> QuestionTable:
+    """Add up the columns of every (database, question), whatever the seed."""
+    names = tuple(sorted(set(databases)))
+    code = {name: index for index, name in enumerate(names)}
+    place: dict[tuple[str, str], int] = {}
+    slots = np.array([place.setdefault(key, len(place)) for key in zip(databases, questions, strict=True)])
+    values = np.zeros((len(place), columns.shape[1]))
+    np.add.at(values, slots, columns)
+    return QuestionTable(np.array([code[database] for database, _ in place], dtype=np.int64), values, names)
 
 
 @dataclass(frozen=True)
@@ -27,6 +55,12 @@ class PairedOutcomes:
 
     def __len__(self) -> int:
         return len(self.databases)
+
+    @cached_property
+    def differences(self) -> QuestionTable:
+        """The difference b - a in points and the pairs of each question: few distinct rows, which resample fast."""
+        columns = np.stack([100 * (self.b - self.a), np.ones(len(self))], axis=1).astype(float)
+        return question_table(self.databases, self.questions, columns)
 
     @property
     def fixed(self) -> int:
@@ -53,30 +87,3 @@ def paired(rows: Iterable[tuple[str, str, str, int, int]], *, unevaluable: int =
         raise DataError(f"the pair database={twice[0]} question={twice[1]} seed={twice[2]} appears twice")
     right_a, right_b = np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)
     return PairedOutcomes(databases, questions, seeds, right_a, right_b, unevaluable)
-
-
-@dataclass(frozen=True)
-class QuestionTable:
-    """Sums per unique question, the unit of the second bootstrap stage: a question's seeds stay together."""
-
-    database: NDArray[np.int64]
-    values: NDArray[np.float64]
-    names: tuple[str, ...]
-
-    @property
-    def totals(self) -> NDArray[np.float64]:
-        """Per-database column sums, one row per database."""
-        sums = np.zeros((len(self.names), self.values.shape[1]))
-        np.add.at(sums, self.database, self.values)
-        return sums
-
-
-def question_table(databases: Sequence[str], questions: Sequence[str], columns: NDArray[np.float64]) -> QuestionTable:
-    """Add up the columns of every (database, question), whatever the seed."""
-    names = tuple(sorted(set(databases)))
-    code = {name: index for index, name in enumerate(names)}
-    place: dict[tuple[str, str], int] = {}
-    slots = np.array([place.setdefault(key, len(place)) for key in zip(databases, questions, strict=True)])
-    values = np.zeros((len(place), columns.shape[1]))
-    np.add.at(values, slots, columns)
-    return QuestionTable(np.array([code[database] for database, _ in place], dtype=np.int64), values, names)

@@ -22,6 +22,10 @@ from sqlcrystal.measurement.truth import Truth
 DIMENSIONS: tuple[Dimension, ...] = ("databases", "questions", "seeds")
 SLOW_METHOD_STUDIES = 300
 """Bootstrapped studies: each costs as much as thousands of the others."""
+LARGEST_SIMULATED = 2_000_000
+"""Questions of a study beyond which there is nothing left to simulate: the closed form is then exact enough."""
+MOST_QUESTIONS = 400_000_000
+"""Questions simulated in all: some minutes."""
 
 
 class Curve(Struct, frozen=True, kw_only=True):
@@ -60,15 +64,17 @@ def prospect(
 ) -> Prospect:
     """Plan a study: in closed form, then simulated with the same truth."""
     seen = forecast(truth, design)
+    simulable = seen.n_questions <= LARGEST_SIMULATED
+    count = min(studies, max(50, MOST_QUESTIONS // seen.n_questions))
+    by_method = {"cr2": count, "two-stage": min(count, SLOW_METHOD_STUDIES)} if simulable else {}
     return Prospect(
         truth=truth.name,
         forecast=seen,
         power_wanted=power,
-        expected=(
-            expected(truth, design, method="cr2", studies=studies, rng=rng),
-            expected(truth, design, method="two-stage", studies=min(studies, SLOW_METHOD_STUDIES), rng=rng),
+        expected=tuple(
+            expected(truth, design, method=method, studies=many, rng=rng) for method, many in by_method.items()
         ),
-        ratio=expected_ratio(truth, design, studies=studies, rng=rng),
+        ratio=expected_ratio(truth, design, studies=count, rng=rng) if simulable else None,
         needed={dimension: needed(truth, design, dimension, power=power) for dimension in DIMENSIONS},
         effort=effort(seen, calls, arms=arms, jobs=jobs),
         power_by_lift=_power_by_lift(truth, design, seen),

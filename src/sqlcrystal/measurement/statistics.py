@@ -5,8 +5,9 @@ from msgspec import Struct
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.measurement import clusters
+from sqlcrystal.measurement.clusters import Floats
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD, METHODS, RESAMPLES, Interval, Problem, student
-from sqlcrystal.measurement.outcomes import PairedOutcomes, QuestionTable, question_table
+from sqlcrystal.measurement.outcomes import PairedOutcomes
 
 ALPHA = 0.05
 POWER = 0.8
@@ -40,12 +41,6 @@ class Equivalence(Struct, frozen=True, kw_only=True):
     undefined: str = ""
 
 
-def difference_table(outcomes: PairedOutcomes) -> QuestionTable:
-    """The difference b - a in points and the number of pairs, per question: few distinct rows, which resample fast."""
-    columns = np.stack([100 * (outcomes.b - outcomes.a), np.ones(len(outcomes))], axis=1).astype(float)
-    return question_table(outcomes.databases, outcomes.questions, columns)
-
-
 def difference(
     *,
     outcomes: PairedOutcomes,
@@ -56,9 +51,22 @@ def difference(
 ) -> Estimate:
     """The paired difference b - a in percentage points, clustered by database, with p against `null`."""
     check_method(method)
-    problem = Problem(difference_table(outcomes), rng, resamples, null)
+    problem = Problem(outcomes.differences, rng, resamples, null)
     why = clusters.undefined(problem.sums, problem.sizes)
-    return _estimate(problem, method, None if why else METHODS[method](problem), why)
+    interval = None if why else METHODS[method](problem)
+    counts = {"databases": len(problem.table.names), "questions": len(problem.table.values)}
+    return _estimate(problem.value, method, interval, why, **counts)
+
+
+def difference_of_sums(*, sums: Floats, sizes: Floats) -> Estimate:
+    """The same by CR2 from two numbers a database: its differences, summed in points, and its pairs.
+
+    What an engine has added up over more pairs than fit into memory; questions are not counted apart.
+    """
+    why = clusters.undefined(sums, sizes)
+    value = float(sums.sum() / sizes.sum())
+    ends = None if why else student(value, clusters.cr2(sums, sizes), float(clusters.satterthwaite(sizes=sizes)))
+    return _estimate(value, "cr2", ends, why, databases=len(sums), questions=int(sizes.sum()))
 
 
 def check_method(method: str) -> None:
@@ -69,25 +77,28 @@ def check_method(method: str) -> None:
 
 def question_level(*, outcomes: PairedOutcomes) -> Estimate:
     """The difference with questions for clusters: what one database alone can say, and about itself only."""
-    table = difference_table(outcomes)
-    sums, sizes = table.values[:, 0], table.values[:, 1]
-    problem = Problem(table, np.random.default_rng(0), 0)
-    if len(sums) < clusters.FEWEST_DATABASES or clusters.undefined(sums, sizes):
-        why = "no interval: no answer differs" if not sums.any() else "no interval: too few questions differ"
-        return _estimate(problem, "question-level", None, why)
-    df = float(clusters.satterthwaite(sizes=sizes))
-    return _estimate(problem, "question-level", student(problem.value, clusters.cr2(sums, sizes), df), "")
+    table = outcomes.differences
+    sums, sizes = table.values.T
+    why, value = "", float(sums.sum() / sizes.sum())
+    if not sums.any():
+        why = "no interval: no answer differs"
+    elif clusters.undefined(sums, sizes):
+        why = "no interval: too few questions, or all of them changed alike"
+    ends = None if why else student(value, clusters.cr2(sums, sizes), float(clusters.satterthwaite(sizes=sizes)))
+    return _estimate(value, "question-level", ends, why, databases=len(table.names), questions=len(sums))
 
 
-def _estimate(problem: Problem, method: str, interval: Interval | None, why: str) -> Estimate:
+def _estimate(
+    value: float, method: str, interval: Interval | None, why: str, *, databases: int, questions: int
+) -> Estimate:
     return Estimate(
-        value=problem.value,
+        value=value,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
         p_value=interval.p_value if interval else None,
         method=method,
-        n_databases=len(problem.table.names),
-        n_questions=len(problem.table.values),
+        n_databases=databases,
+        n_questions=questions,
         standard_error=interval.standard_error if interval else None,
         df=interval.df if interval else None,
         undefined=why,
@@ -100,7 +111,7 @@ def sign_flip_p(*, outcomes: PairedOutcomes) -> float:
     It assumes nothing but that without an effect a database would as soon lose as gain what it gained. Net changes are
     whole questions, so the distribution over all 2^G signs is a convolution, exact for any number of databases.
     """
-    table = difference_table(outcomes)
+    table = outcomes.differences
     nets = np.abs(np.rint(table.totals[:, 0] / 100).astype(int))
     observed = abs(int(np.rint(table.totals[:, 0].sum() / 100)))
     if len(nets) * int(nets.sum()) > LARGEST_CONVOLUTION:

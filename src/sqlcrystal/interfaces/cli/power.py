@@ -117,9 +117,11 @@ def _answers(made: "Prospect") -> list[tuple[str, str]]:
     rows = [
         ("true lift assumed", f"{seen.design.lift_pp:+.2f} pp, SD {seen.design.spread_pp:.2f} pp between databases"),
         ("power", f"{100 * seen.power:.0f} % to tell it from zero"),
-        ("detectable with 80 % power", f"{seen.detectable_pp:.2f} pp"),
-        ("standard error", f"{seen.standard_error_pp:.2f} pp, {seen.df:.1f} degrees of freedom"),
+        ("detectable with 80 % power", f"{seen.detectable_pp:.3g} pp"),
+        ("standard error", f"{seen.standard_error_pp:.3g} pp, {seen.df:,.1f} degrees of freedom"),
     ]
+    if not made.expected:
+        rows.append(("95 % interval to expect", f"{_interval(seen.interval_pp, 3)}; too large to simulate"))
     rows += [
         (
             f"95 % interval to expect, {one.method}",
