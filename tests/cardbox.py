@@ -67,7 +67,7 @@ def episode(of: Card) -> Episode:
         sampling=Sampling(),
         completion=Completion(text="SELECT wrong"),
     )
-    attempt = Attempt(question=of.question, call=call, sql="SELECT wrong")
+    attempt = Attempt(question=of.question, calls=(call,), sql="SELECT wrong")
     found = Rows(("a", "b", "c"), ((1, 1.0, "x'00'"), (None, True, "naïve → 表")), 0.25)
     return Episode(
         attempt=attempt, source="T3", sql=of.sql, rounds=(Round(calls=(call,), sql=of.sql, execution=found),)

@@ -102,7 +102,7 @@ def test_only_admission_builds_an_admitted() -> None:
 def test_an_admitted_without_the_seal_cannot_exist() -> None:
     call = Call(purpose="solve", messages=(), sampling=Sampling(), completion=Completion(text=""))
     question = Question(id="q", database="d", text="?")
-    episode = Episode(attempt=Attempt(question=question, call=call, sql=None), source="T3", sql="SELECT 1")
+    episode = Episode(attempt=Attempt(question=question, calls=(call,), sql=None), source="T3", sql="SELECT 1")
     admission = Admission(signal="forged", by="me", at="2026-01-01T00:00:00Z")
     for seal in (None, object(), "ADMISSION_SEAL"):
         with pytest.raises(TypeError, match="only admission"):
@@ -112,18 +112,18 @@ def test_an_admitted_without_the_seal_cannot_exist() -> None:
 
 SNIPPET = """\
 from sqlcrystal.protocols import Verifier, Writer
-from sqlcrystal.types import Admitted, Card, Episode, Rejected
+from sqlcrystal.types import Admitted, Episode, Rejected, Written
 
-def unchecked(writer: Writer, rejected: Rejected) -> Card:
+def unchecked(writer: Writer, rejected: Rejected) -> Written:
     return writer.write(rejected)
 
-def unverified(writer: Writer, episode: Episode) -> Card:
+def unverified(writer: Writer, episode: Episode) -> Written:
     return writer.write(episode)
 
-def careless(writer: Writer, verifier: Verifier, episode: Episode) -> Card:
+def careless(writer: Writer, verifier: Verifier, episode: Episode) -> Written:
     return writer.write(verifier.verify(episode))
 
-def proper(writer: Writer, verifier: Verifier, episode: Episode) -> Card | None:
+def proper(writer: Writer, verifier: Verifier, episode: Episode) -> Written | None:
     verdict = verifier.verify(episode)
     return writer.write(verdict) if isinstance(verdict, Admitted) else None
 """

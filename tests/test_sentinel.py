@@ -1,59 +1,77 @@
-"""Gold never reaches a stage: a marker planted in every gold field is in no card, prompt, trace or log."""
+"""Gold never reaches a stage: a marker planted in every gold is nowhere in the folder that a study leaves behind."""
 
 import contextlib
 import io
+import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from cardbox import HashingEmbedder
-from shop import PROBE, QUESTION, RIGHT, WRONG, build, fenced, repairing
-from sqlcrystal.assembly import RETRIEVERS, SOURCES, WRITERS, Reach, gate, retriever, solver, source, writer
-from sqlcrystal.bank import FrozenBank
-from sqlcrystal.benchmarks.cases import Case
-from sqlcrystal.databases import open_database
+from shop import QUESTION, RIGHT, build, fenced, repairing
+from sqlcrystal.assembly import REGIMES, SOURCES, WRITERS
+from sqlcrystal.config import parse_study
+from sqlcrystal.models.recording import Recording
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.pipeline import answer, collect
-from sqlcrystal.protocols import Check, Database, Writer
-from sqlcrystal.scoring.verdicts import compare
-from sqlcrystal.types import Admitted, Card, Message, Question, Sampling
+from sqlcrystal.study.folder import RECORDING
+from sqlcrystal.study.ledger import Ledger, read_ledger
+from sqlcrystal.study.opening import run_study
+from sqlcrystal.study.report.write import write_report
+from sqlcrystal.types import Episode, Message, Sampling
 from sqlcrystal.writing import Verbatim
 
-MARKERS = st.text(alphabet="abcdefghijklmnop", min_size=6, max_size=10).map(lambda text: f"sentinel_{text}")
-CAPSULE = '{"trigger": "kind is filtered", "lesson": "kind holds codes such as HW"}'
-REPLIES = st.lists(
-    st.sampled_from([fenced(RIGHT), fenced(WRONG), fenced(PROBE), fenced("SELECT nope FROM item"), "no idea", CAPSULE]),
-    max_size=12,
-)
+MARKER = "sentinel_of_gold"
+GOLD = f"SELECT COUNT(*) AS \"{MARKER}\" FROM item WHERE kind = 'HW' AND '{MARKER}' <> '' -- {MARKER}"
+SETTINGS = ["transfer", "repair", "engine-repair", "replay", "retention", "rerun"]
 
 
-def plant(marker: str, database: str) -> Case:
-    """A case whose gold carries the marker as a column name, a value and a comment, and still returns the answer."""
-    gold = f"SELECT COUNT(*) AS \"{marker}\" FROM item WHERE kind = 'HW' AND '{marker}' <> '' -- {marker}"
-    question = replace(QUESTION, id=f"{database}-1", database=database)
-    return Case(question=question, sql=gold, wrong=(f"SELECT '{marker}'",))
+def planted(folder: Path) -> Path:
+    """A benchmark of one's own whose golds carry the marker as a column name, a value and a comment."""
+    folder.mkdir()
+    build(folder / "shop.sqlite")
+    questions = [
+        {"id": str(n), "question": f"{QUESTION.text} ({n})", "sql": GOLD, "database": "shop"} for n in range(10)
+    ]
+    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)))
+    return folder
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Database]]:
-    folder: Path = tmp_path_factory.mktemp("stores")
-    opened = {name: open_database(str(build(folder / f"{name}.sqlite")), name=name) for name in ("shop", "store")}
-    yield opened
-    for database in opened.values():
-        database.close()
+def every_source_with_every_writer() -> list[dict[str, Any]]:
+    """Arms that change one factor at a time until each source was written by each writer, and each gate was asked."""
+    arms: list[dict[str, Any]] = [
+        {"name": "none", "retriever": "none", "settings": ["transfer", "repair", "engine-repair"]}
+    ]
+    gates = [name if name != "noisy" else "noisy:20%" for name in REGIMES if name != "oracle"]
+    arms += [{"name": name, "admission": name, "settings": SETTINGS} for name in gates]
+    for source in SOURCES:
+        if source != "T3":
+            arms.append({"name": source, "source": source, "settings": SETTINGS})
+        base = "W0" if source == "T3" else source
+        arms += [
+            {"name": f"{source} {writer}", "base": base, "writer": writer, "settings": SETTINGS}
+            for writer in WRITERS
+            if writer != "W0"
+        ]
+    return arms
+
+
+def half_right(messages: Sequence[Message], sampling: Sampling) -> str:
+    """Right at once for half of the questions, and in every second sample; else wrong until it was led."""
+    asked = re.search(r"there\? \((\d)\)\n(?:Write|Think)", messages[1].content)
+    lucky = asked and int(asked[1]) % 2 if not sampling.temperature else sampling.index % 2 == 0
+    return fenced(RIGHT) if asked and lucky else repairing(messages, sampling)
 
 
 @contextlib.contextmanager
 def overheard() -> Iterator[Callable[[], str]]:
-    """Everything printed or logged, at every level."""
+    """Everything printed, and everything this package logs, at every level."""
     heard = io.StringIO()
     handler = logging.StreamHandler(heard)
-    root = logging.getLogger()
+    root = logging.getLogger("sqlcrystal")
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
@@ -65,129 +83,57 @@ def overheard() -> Iterator[Callable[[], str]]:
         root.setLevel(level)
 
 
-def deal(replies: Sequence[str]) -> Callable[[Sequence[Message], Sampling], str]:
-    """The drawn replies first; then a model that can be led to the right answer, so that cards do get made."""
-    waiting = list(replies)
-    return lambda messages, sampling: waiting.pop(0) if waiting else repairing(messages, sampling)
-
-
-def checker(cases: Sequence[Case], stores: dict[str, Database]) -> Callable[[Question], Check]:
-    """The oracle: it alone holds gold, and says one bit."""
-    gold = {case.question: case.sql for case in cases}
-
-    def check(question: Question) -> Check:
-        database = stores[question.database]
-        return lambda sql: compare(database.execute(gold[question]), database.execute(sql)).correct
-
-    return check
-
-
-def evidence(
-    stores: dict[str, Database],
-    marker: str,
-    *,
-    source_name: str,
-    admission: str,
-    replies: Sequence[str],
-    write: Callable[[Database, ScriptedModel], Writer],
-) -> tuple[str, list[Card]]:
-    """Run collection and then every retriever; return all that any stage saw, made or said, and the cards."""
-    cases = [plant(marker, name) for name in stores]
-    check = checker(cases, stores)
-    model = ScriptedModel(deal(replies))
-    cards: list[Card] = []
-    seen: list[object] = []
+def evidence(folder: Path, arms: list[dict[str, Any]]) -> tuple[str, Ledger]:
+    """All that a study and its report print, log and write; what is compressed or packed is read as they read it."""
+    study = parse_study(
+        {
+            "name": "sentinel",
+            "benchmark": {"name": "own", "data": str(planted(folder / "benchmark"))},
+            "seeds": [42],
+            "default": {"name": "W0", "settings": SETTINGS},
+            "arm": arms,
+            "contrast": [{"a": "none", "b": "W0", "confirmatory": True}],
+        }
+    )
+    run = folder / "run"
     with overheard() as heard:
-        for case in cases:
-            database = stores[case.question.database]
-            seen.extend(
-                collect(
-                    [case.question],
-                    solver=solver("single-shot", model=model, database=database),
-                    source=source(source_name, model=model, database=database),
-                    check=check,
-                    verifier=gate(admission, judge=lambda question, sql: check(question)(sql), rate=0.2),
-                    writer=write(database, model),
-                    keep=lambda card, episode: cards.append(card),
-                    passes=2,
-                    recall=lambda question: tuple(cards),
-                )
-            )
-        reach = Reach(embedder=HashingEmbedder, schema_of=lambda name: stores[name].schema())
-        seen.extend(
-            answer(
-                Question(id="new", database="shop", text="How many food items are there?"),
-                solver=solver("single-shot", model=model, database=stores["shop"]),
-                database=stores["shop"],
-                retriever=retriever(name, reach=reach),
-                bank=FrozenBank({card.id: card for card in cards}.values()),
-            )
-            for name in RETRIEVERS
-        )
-    return "\n".join([repr(seen), repr(cards), repr(model.prompts), heard()]), cards
+        run_study(study, run, model=ScriptedModel(half_right))
+        write_report(run)
+    with Recording(run / RECORDING) as recording:
+        calls = msgspec.json.encode(list(recording.entries())).decode()
+    files = "\n".join(path.read_bytes().decode(errors="replace") for path in sorted(run.rglob("*")) if path.is_file())
+    return "\n".join([heard(), calls, files]), read_ledger(run)
 
 
-@pytest.mark.parametrize("writer_name", WRITERS)
-@pytest.mark.parametrize("source_name", SOURCES)
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(marker=MARKERS, admission=st.sampled_from(["oracle", "noisy", "ungated"]), replies=REPLIES)
-def test_no_stage_ever_sees_gold(
-    stores: dict[str, Database], source_name: str, writer_name: str, marker: str, admission: str, replies: list[str]
-) -> None:
-    seen, _ = evidence(
-        stores,
-        marker,
-        source_name=source_name,
-        admission=admission,
-        replies=replies,
-        write=lambda database, model: writer(writer_name, database=database, model=model),
-    )
-    assert marker not in seen
+def test_gold_is_nowhere_in_what_a_study_of_every_source_and_writer_leaves_behind(tmp_path: Path) -> None:
+    seen, ledger = evidence(tmp_path, every_source_with_every_writer())
+    assert MARKER not in seen
+    # The search is worth something only if it went over cards of every making, in prompts, logs and the report.
+    assert {card.arm for card in ledger.cards} >= {"W0", "union", "T4 W5", "success W1", "ungated", "engine"}
+    assert seen.count("[Similar solved questions and their final SQL]") > 20
+    assert "<html" in seen
 
 
-@pytest.mark.parametrize("source_name", ["T3", "union", "explore"])
-def test_the_search_covers_runs_that_do_bank_cards_and_use_them(stores: dict[str, Database], source_name: str) -> None:
-    seen, cards = evidence(
-        stores,
-        "sentinel_x",
-        source_name=source_name,
-        admission="oracle",
-        replies=[],
-        write=lambda database, model: Verbatim(database),
-    )
-    assert {card.database for card in cards} == {"shop", "store"}
-    assert seen.count("[Similar solved questions and their final SQL]") >= 6
+def leaking(monkeypatch: pytest.MonkeyPatch, leak: Callable[[], str]) -> None:
+    render = Verbatim.render
+    monkeypatch.setattr(Verbatim, "render", lambda writer, episode: render(writer, episode) + leak())
 
 
-def test_a_writer_that_leaks_gold_would_be_caught(stores: dict[str, Database]) -> None:
-    class Leaky(Verbatim):
-        def write(self, admitted: Admitted) -> Card:
-            gold = plant("sentinel_leak", "shop").sql
-            return replace(super().write(admitted), text=gold)
-
-    seen, _ = evidence(
-        stores,
-        "sentinel_leak",
-        source_name="T3",
-        admission="oracle",
-        replies=[],
-        write=lambda database, model: Leaky(database),
-    )
-    assert "sentinel_leak" in seen
+def test_a_writer_that_leaks_gold_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leaking(monkeypatch, lambda: GOLD)
+    seen, _ = evidence(tmp_path, every_source_with_every_writer()[:1])
+    assert MARKER in seen
 
 
-def test_a_stage_that_logs_gold_would_be_caught(stores: dict[str, Database]) -> None:
-    class Chatty(Verbatim):
-        def write(self, admitted: Admitted) -> Card:
-            logging.getLogger("sqlcrystal").debug("gold is sentinel_log")
-            return super().write(admitted)
+def test_a_stage_that_logs_gold_would_be_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def log() -> str:
+        logging.getLogger("sqlcrystal").debug("gold is %s", GOLD)
+        return ""
 
-    seen, _ = evidence(
-        stores,
-        "sentinel_log",
-        source_name="T3",
-        admission="oracle",
-        replies=[],
-        write=lambda database, model: Chatty(database),
-    )
-    assert "sentinel_log" in seen
+    leaking(monkeypatch, log)
+    seen, _ = evidence(tmp_path, every_source_with_every_writer()[:1])
+    assert MARKER in seen
+
+
+def test_an_episode_has_no_room_for_gold() -> None:
+    assert set(Episode.__struct_fields__) == {"attempt", "source", "sql", "rounds"}

@@ -17,10 +17,11 @@ from sqlcrystal.acquisition import (
 )
 from sqlcrystal.admission import Assertion, EngineSignal, ExternalCheck, Judge, Noisy, Oracle, Ungated, UserConfirmation
 from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Nothing, Payload, Random, SchemaSimilar
+from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.protocols import Database, Embedder, LanguageModel, Retriever, Solver, Source, Verifier, Writer
+from sqlcrystal.protocols import Check, Database, Embedder, LanguageModel, Retriever, Solver, Source, Verifier, Writer
 from sqlcrystal.solving import ChainOfThought, SingleShot
-from sqlcrystal.types import Sampling
+from sqlcrystal.types import Question, Sampling
 from sqlcrystal.writing import Anchor, CapsuleWriter, Diff, DiffGuard, DiffMode, LessonWriter, Trace, Verbatim
 
 Implementation = TypeVar("Implementation")
@@ -62,11 +63,40 @@ VERIFIERS: dict[str, type[Verifier]] = {
     "engine": EngineSignal,
 }
 
-# The verifiers a benchmark can feed; the others need a person, a rule or a service.
-GATES: dict[str, Callable[[Judge, float, int], Verifier]] = {
-    "oracle": lambda judge, *_: Oracle(judge),
-    "ungated": lambda *_: Ungated(),
-    "noisy": lambda judge, rate, seed: Noisy(judge, rate=rate, seed=seed),
+
+class Regime(NamedTuple):
+    """Who decides in one regime of admission: whether repair is due, which candidate ends it, what becomes a card."""
+
+    trigger: Check
+    accept: Check
+    verifier: Verifier
+
+
+class Bench(NamedTuple):
+    """What a regime may need of a benchmark's question: its database, and the bit of a judge who knows gold."""
+
+    question: Question
+    database: Database
+    judge: Judge
+    rate: float = 0.0
+    seed: int = 0
+
+    def bit(self, sql: str) -> bool:
+        """The judge's bit."""
+        return self.judge(self.question, sql)
+
+    def looks_sound(self, sql: str) -> bool:
+        """The engine's: nothing that it shows looks wrong."""
+        return not symptoms(sql, self.database)
+
+
+# What a benchmark can feed; the other verifiers need a person, a rule or a service. Without a gate the bit still says
+# whether repair is due, so that all arms repair the same questions, and then the first candidate is taken.
+REGIMES: dict[str, Callable[[Bench], Regime]] = {
+    "oracle": lambda bench: Regime(bench.bit, bench.bit, Oracle(bench.judge)),
+    "ungated": lambda bench: Regime(bench.bit, lambda _: True, Ungated()),
+    "noisy": lambda bench: Regime(bench.bit, bench.bit, Noisy(bench.judge, rate=bench.rate, seed=bench.seed)),
+    "engine": lambda bench: Regime(bench.looks_sound, bench.looks_sound, EngineSignal(bench.database)),
 }
 
 WRITERS: dict[str, Callable[[Database, LanguageModel], Writer]] = {
@@ -110,9 +140,9 @@ def source(name: str, *, model: LanguageModel, database: Database, budget: int =
     return choose(SOURCES, "source", name)(model, database, budget)
 
 
-def gate(name: str, *, judge: Judge, rate: float = 0.1, seed: int = 0) -> Verifier:
-    """A benchmark's verifier by name."""
-    return choose(GATES, "admission", name)(judge, rate, seed)
+def regime(name: str, *, bench: Bench) -> Regime:
+    """A regime of admission by name."""
+    return choose(REGIMES, "admission", name)(bench)
 
 
 def writer(name: str, *, database: Database, model: LanguageModel) -> Writer:

@@ -9,15 +9,16 @@ from sqlcrystal.types import (
     Card,
     CardId,
     Completion,
+    Effort,
     Episode,
     Execution,
     Message,
     Question,
     Rejected,
     Retrieved,
-    Round,
     Sampling,
     Table,
+    Written,
 )
 
 if TYPE_CHECKING:
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
 
 Check: TypeAlias = Callable[[str], bool]
 """The one bit a source may see: is this SQL right? It never carries gold."""
-
-Watch: TypeAlias = Callable[[Round], None]
-"""Told of every round of a repair as it ends, so that failed repairs are on the record too."""
-
-
-def ignore(_: Round) -> None:
-    """Watch nothing."""
 
 
 class Database(Protocol):
@@ -112,11 +106,15 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """The arm's spelling: T1 … T4, success, union."""
+        """The arm's spelling: T1 … T4, T3-look, success, union."""
         ...
 
-    def acquire(self, attempt: Attempt, check: Check, *, watch: Watch = ignore) -> Episode | None:
-        """Spend the budget on an attempt; an episode only if the check accepted a candidate."""
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
+        """Make what it can of an attempt that is right or wrong; an episode only for a candidate that is accepted."""
+        ...
+
+    def calls_in(self, rounds: float) -> float:
+        """How many model calls so many rounds take, for plans."""
         ...
 
 
@@ -131,7 +129,7 @@ class Verifier(Protocol):
 class Writer(Protocol):
     """Stage: writing; sees the episode, never gold."""
 
-    def write(self, admitted: Admitted) -> Card:
+    def write(self, admitted: Admitted) -> Written:
         """Turn an admitted episode into a card."""
         ...
 

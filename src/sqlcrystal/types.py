@@ -26,6 +26,11 @@ class Question(Struct, frozen=True, kw_only=True, gc=False):
     evidence: str = ""
     difficulty: str = ""
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from every other question of its benchmark."""
+        return self.database, self.id
+
 
 # ── executing SQL ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -124,12 +129,17 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """The solver's single shot; `sql` is None when the reply held no SQL."""
+    """The solver's first answer with every call it took; `sql` is None when the reply held no SQL."""
 
     question: Question
-    call: Call
+    calls: tuple[Call, ...]
     sql: str | None
     cards: tuple[CardId, ...] = ()
+
+    @property
+    def call(self) -> Call:
+        """The call that was answered with the SQL."""
+        return self.calls[-1]
 
 
 class Probe(Struct, frozen=True):
@@ -161,6 +171,24 @@ class Episode(Struct, frozen=True, kw_only=True):
     def question(self) -> Question:
         """The question this episode is about."""
         return self.attempt.question
+
+
+class Effort(Struct, frozen=True, kw_only=True):
+    """All that a source made of an attempt: every round it spent, and the episode if a candidate was accepted."""
+
+    attempt: Attempt
+    source: str
+    right_at_once: bool = False
+    rounds: tuple[Round, ...] = ()
+    episode: Episode | None = None
+
+    @property
+    def last_candidate(self) -> Episode | None:
+        """The episode; or else what a spent budget ended with, for a verifier to turn away or its noise to let in."""
+        last = next((spent.sql for spent in reversed(self.rounds) if spent.sql is not None), None)
+        if self.episode is not None or last is None:
+            return self.episode
+        return Episode(attempt=self.attempt, source=self.source, sql=last, rounds=self.rounds)
 
 
 class Admission(Struct, frozen=True, kw_only=True, gc=False):
@@ -219,6 +247,13 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     fingerprint: str
     tokens: int
     status: CardStatus = CardStatus.ACTIVE
+
+
+class Written(Struct, frozen=True):
+    """A card, and the model calls it took to write it."""
+
+    card: Card
+    calls: tuple[Call, ...] = ()
 
 
 class Retrieved(Struct, frozen=True):

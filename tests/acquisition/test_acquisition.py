@@ -12,10 +12,11 @@ from sqlcrystal.acquisition.look import cap, look
 from sqlcrystal.acquisition.repair import clip
 from sqlcrystal.acquisition.suspects import suspects
 from sqlcrystal.acquisition.vote import elect
+from sqlcrystal.errors import ModelRejected
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
 from sqlcrystal.solving import SingleShot
-from sqlcrystal.types import Attempt, Failure, FailureKind, Message, Probe, Round, Rows, Sampling
+from sqlcrystal.types import Attempt, Failure, FailureKind, Message, Probe, Rows, Sampling
 
 
 def attempt_with(database: Database, sql: str | None) -> Attempt:
@@ -33,7 +34,7 @@ def samples(by_index: dict[int, str]) -> Callable[[Sequence[Message], Sampling],
 def test_t1_asks_the_solve_prompt_again_and_gets_no_feedback(shop: Database) -> None:
     model = ScriptedModel(samples({3: RIGHT}))
     attempt = attempt_with(shop, WRONG)
-    episode = Resample(model, shop).acquire(attempt, right)
+    episode = Resample(model, shop).acquire(attempt, right=False, accept=right).episode
     assert episode is not None
     assert (episode.source, episode.sql) == ("T1", RIGHT)
     assert [r.accepted for r in episode.rounds] == [False, False, True]
@@ -47,7 +48,7 @@ def test_t1_asks_the_solve_prompt_again_and_gets_no_feedback(shop: Database) -> 
 def test_t2_learns_only_that_the_previous_sql_was_wrong(shop: Database) -> None:
     second = "SELECT COUNT(*) FROM item"
     model = ScriptedModel([fenced(second), fenced(RIGHT)])
-    episode = OneBit(model, shop).acquire(attempt_with(shop, WRONG), right)
+    episode = OneBit(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right).episode
     assert episode is not None
     assert episode.sql == RIGHT
     systems = {prompt[0].content for prompt in model.prompts}
@@ -74,7 +75,7 @@ def test_t3_proposes_probes_sees_its_sql_and_the_reports_and_revises_in_every_ro
     second = "SELECT COUNT(*) FROM item WHERE kind = 'hw'"
     another = "SELECT price FROM item WHERE name = 'Tea'"
     model = ScriptedModel([fenced(PROBE), fenced(second), fenced(another), fenced(RIGHT)])
-    episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    episode = Probing(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right).episode
     assert episode is not None
     assert (episode.source, episode.sql) == ("T3", RIGHT)
     assert [[call.purpose for call in spent.calls] for spent in episode.rounds] == [["probe", "revise"]] * 2
@@ -87,7 +88,7 @@ def test_t3_proposes_probes_sees_its_sql_and_the_reports_and_revises_in_every_ro
 
 def test_t3_speaks_the_papers_prompts(shop: Database) -> None:
     model = ScriptedModel([fenced(PROBE), fenced(RIGHT)])
-    Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    Probing(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right)
     (probe_system, probe_user), (revise_system, revise_user) = model.prompts
     situation = (
         f"{SCHEMA_SECTION}{QUESTION_SECTION}[Previous SQL]\n```sql\n{WRONG}\n```\n[What it returned]\nCOUNT(*)\n0\n"
@@ -113,7 +114,7 @@ def test_t3_speaks_the_papers_prompts(shop: Database) -> None:
 
 def test_t3_gives_its_probes_as_many_tokens_as_its_answers(shop: Database) -> None:
     model = ScriptedModel([fenced(PROBE), fenced(RIGHT)])
-    Probing(model, shop).acquire(attempt_with(shop, WRONG), right)
+    Probing(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right)
     assert {sampling.max_tokens for sampling in model.samplings} == {2048}
 
 
@@ -122,7 +123,7 @@ def test_t3_gives_its_probes_as_many_tokens_as_its_answers(shop: Database) -> No
 
 def test_t3_look_looks_revises_and_the_whole_round_is_in_the_trace(shop: Database) -> None:
     model = ScriptedModel([fenced(RIGHT)])
-    episode = LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right)
+    episode = LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right).episode
     assert episode is not None
     [only] = episode.rounds
     assert (episode.sql, only.sql, only.accepted) == (RIGHT, RIGHT, True)
@@ -136,7 +137,7 @@ def test_t3_look_looks_revises_and_the_whole_round_is_in_the_trace(shop: Databas
 
 def test_t3_look_asks_for_the_models_probes_from_the_second_round_on_and_remembers_what_it_saw(shop: Database) -> None:
     model = ScriptedModel([fenced(WRONG), fenced("SELECT price FROM item WHERE name = 'Tea'"), fenced(RIGHT)])
-    episode = LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right)
+    episode = LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right).episode
     assert episode is not None
     assert [[call.purpose for call in spent.calls] for spent in episode.rounds] == [["revise"], ["probe", "revise"]]
     assert "- item.kind holds 'HW', 'FD'.\n- SELECT price FROM item WHERE name = 'Tea' -> 450\n" in (
@@ -146,7 +147,7 @@ def test_t3_look_asks_for_the_models_probes_from_the_second_round_on_and_remembe
 
 def test_t3_look_keeps_the_papers_words_where_it_can(shop: Database) -> None:
     model = ScriptedModel([fenced(WRONG), fenced("SELECT 1"), fenced(RIGHT)])
-    LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right)
+    LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right)
     (revise_system, revise_user), (probe_system, probe_user), _ = model.prompts
     schema, question = (
         f"[Database schema]\n{SCHEMA}\n",
@@ -174,7 +175,7 @@ def test_t3_look_keeps_the_papers_words_where_it_can(shop: Database) -> None:
 
 def test_the_revision_is_not_shown_the_wrong_query_which_a_small_model_would_copy(shop: Database) -> None:
     model = ScriptedModel(lambda *_: fenced(WRONG))
-    LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right)
+    LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right)
     revisions = [user.content for system, user in model.prompts if "correcting" in system.content]
     assert len(revisions) == 3
     assert not any(WRONG in told for told in revisions)
@@ -182,7 +183,7 @@ def test_the_revision_is_not_shown_the_wrong_query_which_a_small_model_would_cop
 
 def test_a_revision_is_told_why_the_query_failed(shop: Database) -> None:
     model = ScriptedModel([fenced("SELECT 1"), fenced(RIGHT)])
-    LookFirst(model, shop).acquire(attempt_with(shop, "SELECT cost FROM item"), right)
+    LookFirst(model, shop).acquire(attempt_with(shop, "SELECT cost FROM item"), right=False, accept=right)
     assert "revealed]\n- A query failed: no such column: cost\n- SELECT 1 -> 1\n" in model.prompts[1][1].content
 
 
@@ -210,7 +211,7 @@ def test_the_cap_keeps_a_short_limit_and_unparsable_sql_as_they_are(dialect: str
 
 def test_t3_goes_on_when_the_reply_holds_no_probe_and_the_attempt_no_sql(shop: Database) -> None:
     model = ScriptedModel(["no idea", "still none", "no idea", fenced(RIGHT)])
-    episode = Probing(model, shop).acquire(attempt_with(shop, None), right)
+    episode = Probing(model, shop).acquire(attempt_with(shop, None), right=False, accept=right).episode
     assert episode is not None
     assert [r.sql for r in episode.rounds] == [None, RIGHT]
     assert "(the reply held no SQL)" in model.prompts[0][1].content
@@ -263,8 +264,8 @@ def test_t4_elects_the_majority_of_result_sets_whatever_the_check_says(shop: Dat
         asked.append(sql)
         return sql == RIGHT
 
-    episode = source.acquire(attempt_with(shop, "SELECT 7"), check)
-    assert asked == ["SELECT 7", WRONG, WRONG]
+    episode = source.acquire(attempt_with(shop, "SELECT 7"), right=False, accept=check).episode
+    assert asked == [WRONG, WRONG]
     assert episode is None
     assert [s.index for s in model.samplings] == list(range(1, 11))
     assert {s.temperature for s in model.samplings} == {0.8}
@@ -300,31 +301,43 @@ def test_the_elected_cluster_is_never_smaller_than_another(ballots: list[tuple[s
 
 
 def test_an_attempt_of_five_errors_proposes_no_candidate(shop: Database) -> None:
-    rounds: list[Round] = []
     model = ScriptedModel(lambda *_: fenced("SELECT nope"))
     asked: list[str] = []
-    episode = SelfVote(model, shop, budget=1).acquire(
-        attempt_with(shop, None), lambda sql: bool(asked.append(sql)), watch=rounds.append
+    effort = SelfVote(model, shop, budget=1).acquire(
+        attempt_with(shop, None), right=False, accept=lambda sql: bool(asked.append(sql))
     )
-    assert (episode, asked) == (None, [])
-    assert (rounds[0].sql, len(rounds[0].calls)) == (None, 5)
+    assert (effort.episode, effort.last_candidate, asked) == (None, None, [])
+    assert (effort.rounds[0].sql, len(effort.rounds[0].calls)) == (None, 5)
+
+
+def test_a_refused_prompt_ends_the_repair_and_keeps_the_rounds_before_it(shop: Database) -> None:
+    def refuse_the_second(messages: Sequence[Message], sampling: Sampling) -> str:
+        if sampling.index > 1:
+            raise ModelRejected("the prompt is too long")
+        return fenced(WRONG)
+
+    effort = Resample(ScriptedModel(refuse_the_second), shop).acquire(
+        attempt_with(shop, WRONG), right=False, accept=right
+    )
+    assert [spent.sql for spent in effort.rounds] == [WRONG]
+    assert effort.last_candidate is not None
 
 
 # ── where episodes come from ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_success_keeps_a_right_first_try_with_an_empty_trace(shop: Database) -> None:
-    episode = FirstTry().acquire(attempt_with(shop, RIGHT), right)
+    episode = FirstTry().acquire(attempt_with(shop, RIGHT), right=True, accept=right).episode
     assert episode is not None
     assert (episode.source, episode.sql, episode.rounds) == ("success", RIGHT, ())
-    assert FirstTry().acquire(attempt_with(shop, WRONG), right) is None
-    assert FirstTry().acquire(attempt_with(shop, None), right) is None
+    assert FirstTry().acquire(attempt_with(shop, WRONG), right=False, accept=right).episode is None
+    assert FirstTry().acquire(attempt_with(shop, None), right=False, accept=right).episode is None
 
 
 def test_union_keeps_both_successes_and_repairs(shop: Database) -> None:
     union = Union(Probing(ScriptedModel(repairing), shop))
-    origins = [union.acquire(attempt_with(shop, sql), right) for sql in (RIGHT, WRONG)]
-    assert [episode and episode.source for episode in origins] == ["success", "T3"]
+    origins = [union.acquire(attempt_with(shop, sql), right=right(sql), accept=right) for sql in (RIGHT, WRONG)]
+    assert [effort.episode and effort.episode.source for effort in origins] == ["success", "T3"]
 
 
 def test_exploration_looks_before_the_first_answer(shop: Database) -> None:
@@ -339,7 +352,7 @@ def test_exploration_looks_before_the_first_answer(shop: Database) -> None:
 
 def test_exploration_as_a_source_is_blind_to_the_wrong_attempt(shop: Database) -> None:
     model = ScriptedModel(repairing)
-    episode = Explore(model, shop, budget=3).acquire(attempt_with(shop, WRONG), right)
+    episode = Explore(model, shop, budget=3).acquire(attempt_with(shop, WRONG), right=False, accept=right).episode
     assert episode is not None
     assert len(episode.rounds) == 1
     assert all(WRONG not in message.content for prompt in model.prompts for message in prompt)

@@ -21,7 +21,11 @@ def test_t3_repairs_on_duckdb(tmp_path: Path) -> None:
     database = open_database(f"duckdb:///{path}", name="shop")
     try:
         model = ScriptedModel(repairing)
-        episode = LookFirst(model, database).acquire(SingleShot(model, database).solve(QUESTION), right)
+        episode = (
+            LookFirst(model, database)
+            .acquire(SingleShot(model, database).solve(QUESTION), right=False, accept=right)
+            .episode
+        )
     finally:
         database.close()
     assert episode is not None

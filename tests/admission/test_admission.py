@@ -30,7 +30,7 @@ AT = "2026-03-01T12:00:00Z"
 
 def episode(sql: str = RIGHT, question: Question = QUESTION) -> Episode:
     call = Call(purpose="solve", messages=(), sampling=Sampling(), completion=Completion(text=""))
-    return Episode(attempt=Attempt(question=question, call=call, sql=WRONG), source="T3", sql=sql)
+    return Episode(attempt=Attempt(question=question, calls=(call,), sql=WRONG), source="T3", sql=sql)
 
 
 def judge(question: Question, sql: str) -> bool:

@@ -1,4 +1,4 @@
-"""The oracle tells one bit, runs gold once, and never blames an answer for a gold that fails."""
+"""The oracle tells bits, judges each SQL once, and never blames an answer for a gold that fails."""
 
 from pathlib import Path
 
@@ -6,11 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 import scoring_data
-from sqlcrystal.benchmarks.oracle import check_for, verdict_for
+from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.databases import open_database
-from sqlcrystal.errors import DataError
 from sqlcrystal.protocols import Database
-from sqlcrystal.scoring import Kind
 from sqlcrystal.types import Execution
 
 
@@ -35,22 +33,34 @@ class Counting:
         self.inner.close()
 
 
-def test_the_check_is_one_bit_and_gold_runs_once(tmp_path: Path) -> None:
+def test_the_oracle_tells_one_bit_and_judges_each_sql_once(tmp_path: Path) -> None:
     own = scoring_data.make_own(tmp_path)
     database = Counting(open_database(own.locations["zoo"], name="zoo"))
-    check = check_for(own.cases[1], database)
-    assert [check("SELECT name FROM pet LIMIT 2"), check("SELECT 1"), check("DROP TABLE pet")] == [True, False, False]
-    assert database.asked.count(own.cases[1].sql) == 1
-    assert check_for(own.cases[1], database, rule="bag")("SELECT name FROM pet LIMIT 2") is False
+    oracle, question = GoldOracle(own.cases, lambda _: database), own.cases[1].question
+    right = oracle.check_of(question)
+    assert [right("SELECT name FROM pet LIMIT 2"), right("SELECT 1"), right("DROP TABLE pet")] == [True, False, False]
+    asked = len(database.asked)
+    assert right("SELECT name FROM pet LIMIT 2")
+    assert len(database.asked) == asked
+    assert (
+        GoldOracle(own.cases, lambda _: database, check="bag").right(question, "SELECT name FROM pet LIMIT 2") is False
+    )
     database.close()
 
 
-def test_a_gold_that_fails_is_told_without_its_text(tmp_path: Path) -> None:
+def test_a_gold_that_fails_makes_its_question_unevaluable_and_no_answer_wrong_by_itself(tmp_path: Path) -> None:
     own = scoring_data.make_own(tmp_path)
     broken = replace(own.cases[0], sql="SELECT sentinel_of_gold FROM pet")
     database = open_database(own.locations["zoo"], name="zoo")
-    assert verdict_for(broken, database)("SELECT 1").kind is Kind.GOLD_ERROR
-    with pytest.raises(DataError, match="question a of zoo: its gold does not run") as caught:
-        check_for(broken, database)("SELECT 1")
-    assert "sentinel" not in str(caught.value)
+    oracle = GoldOracle([broken, own.cases[1]], lambda _: database)
+    assert [oracle.evaluable(case.question) for case in (broken, own.cases[1])] == [False, True]
+    judgement = oracle.judge(broken.question, "SELECT 1")
+    assert judgement.named("bird") == "unevaluable"
+    assert "sentinel" not in repr(judgement)
     database.close()
+
+
+def test_an_answer_without_sql_is_wrong_under_every_rule(tmp_path: Path) -> None:
+    own = scoring_data.make_own(tmp_path)
+    judgement = GoldOracle(own.cases, lambda _: pytest.fail("nothing to run")).judge(own.cases[0].question, None)
+    assert (judgement.named("bag"), set(judgement.rules.values())) == ("no SQL", {False})

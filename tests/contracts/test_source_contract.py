@@ -13,7 +13,7 @@ from sqlcrystal.databases import open_database
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
 from sqlcrystal.solving import SingleShot
-from sqlcrystal.types import Attempt, Message, Round, Sampling
+from sqlcrystal.types import Attempt, Message, Sampling
 
 BUDGET = 3
 KEEPS_SUCCESSES = {"success", "union", "union-look"}
@@ -63,55 +63,65 @@ def test_an_episode_ends_with_the_candidate_that_the_check_accepted(
 ) -> None:
     attempt = first(store, opening)
     asked: list[str] = []
-    watched: list[Round] = []
 
-    def check(sql: str) -> bool:
+    def accept(sql: str) -> bool:
         asked.append(sql)
         return sql == accepted
 
     model = ScriptedModel(Replies(replies))
-    episode = source(name, model=model, database=store, budget=BUDGET).acquire(attempt, check, watch=watched.append)
+    right = attempt.sql == accepted
+    effort = source(name, model=model, database=store, budget=BUDGET).acquire(attempt, right=right, accept=accept)
+    rounds, episode = effort.rounds, effort.episode
 
-    # The first attempt is asked about once, first, and only if there is one.
-    assert asked[:1] == ([attempt.sql] if attempt.sql is not None else asked[:1])
-    assert len(asked) == (attempt.sql is not None) + sum(r.sql is not None for r in watched)
-    # Every round is watched, within the budget, and only the last can be accepted.
-    assert len(watched) <= BUDGET
-    assert not any(r.accepted for r in watched[:-1])
+    assert (effort.attempt, effort.right_at_once) == (attempt, right)
+    # Every candidate is asked about once; there are no more rounds than the budget, and only the last can be accepted.
+    assert asked == [spent.sql for spent in rounds if spent.sql is not None]
+    assert len(rounds) <= BUDGET
+    assert not any(spent.accepted for spent in rounds[:-1])
     # Every call to the model is in the trace, with its reply.
-    assert [call.messages for r in watched for call in r.calls] == model.prompts
-    assert [call.sampling for r in watched for call in r.calls] == model.samplings
+    assert [call.messages for spent in rounds for call in spent.calls] == model.prompts
+    assert [call.sampling for spent in rounds for call in spent.calls] == model.samplings
     if episode is None:
-        assert not any(r.accepted for r in watched)
+        assert not any(spent.accepted for spent in rounds)
         return
-    assert episode.sql == asked[-1] == accepted
-    assert episode.attempt is attempt
-    assert episode.rounds == tuple(watched)
-    if watched:
-        assert watched[-1].accepted
-        assert watched[-1].execution is not None
+    assert episode.sql == accepted
+    assert (episode.attempt, episode.rounds) == (attempt, rounds)
+    if rounds:
+        assert rounds[-1].accepted
+        assert rounds[-1].execution is not None
 
 
 @every
 def test_a_right_first_attempt_costs_no_call_and_is_kept_by_success_and_union_only(name: str, store: Database) -> None:
     model = ScriptedModel([])
-    episode = source(name, model=model, database=store).acquire(first(store, fenced(RIGHT)), lambda sql: True)
-    assert model.prompts == []
-    assert (episode is not None) == (name in KEEPS_SUCCESSES)
-    if episode is not None:
-        assert episode.rounds == ()
+    made = source(name, model=model, database=store)
+    effort = made.acquire(first(store, fenced(RIGHT)), right=True, accept=lambda sql: True)
+    assert (model.prompts, effort.rounds) == ([], ())
+    assert (effort.episode is not None) == (name in KEEPS_SUCCESSES)
 
 
 @every
 def test_a_check_that_accepts_nothing_yields_nothing(name: str, store: Database) -> None:
     model = ScriptedModel(lambda *_: fenced(WRONG))
-    assert source(name, model=model, database=store).acquire(first(store, fenced(WRONG)), lambda sql: False) is None
+    made = source(name, model=model, database=store)
+    assert made.acquire(first(store, fenced(WRONG)), right=False, accept=lambda sql: False).episode is None
+
+
+@every
+def test_a_plan_never_promises_fewer_calls_than_the_budget_takes(name: str, store: Database) -> None:
+    """T3-look's first round asks for probes after all when a query gives it nothing to look at."""
+    model = ScriptedModel(lambda *_: fenced(WRONG))
+    made = source(name, model=model, database=store, budget=BUDGET)
+    effort = made.acquire(first(store, fenced(WRONG)), right=False, accept=lambda sql: False)
+    assert len(model.prompts) == made.calls_in(len(effort.rounds))
 
 
 @every
 def test_samples_of_one_prompt_have_an_index_each(name: str, store: Database) -> None:
     model = ScriptedModel(lambda *_: fenced(WRONG))
-    source(name, model=model, database=store).acquire(first(store, fenced(WRONG)), lambda sql: False)
+    source(name, model=model, database=store).acquire(
+        first(store, fenced(WRONG)), right=False, accept=lambda sql: False
+    )
     drawn = [
         (prompt, sampling.index)
         for prompt, sampling in zip(model.prompts, model.samplings, strict=True)
@@ -125,9 +135,9 @@ def test_samples_of_one_prompt_have_an_index_each(name: str, store: Database) ->
 def test_a_source_does_the_same_again(name: str, store: Database) -> None:
     def run() -> object:
         model = ScriptedModel(Replies([fenced(WRONG), fenced(PROBE), fenced(RIGHT)]))
-        episode = source(name, model=model, database=store).acquire(
-            first(store, fenced(WRONG)), lambda sql: sql == RIGHT
+        effort = source(name, model=model, database=store).acquire(
+            first(store, fenced(WRONG)), right=False, accept=lambda sql: sql == RIGHT
         )
-        return (episode and episode.sql, model.prompts, model.samplings)
+        return (effort.episode and effort.episode.sql, model.prompts, model.samplings)
 
     assert run() == run()

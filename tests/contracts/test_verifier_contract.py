@@ -36,7 +36,7 @@ every = pytest.mark.parametrize("name", MADE)
 
 
 def episode(sql: str) -> Episode:
-    return Episode(attempt=Attempt(question=QUESTION, call=CALL, sql=WRONG), source="T3", sql=sql)
+    return Episode(attempt=Attempt(question=QUESTION, calls=(CALL,), sql=WRONG), source="T3", sql=sql)
 
 
 def test_the_contract_covers_every_verifier() -> None:

@@ -60,7 +60,7 @@ def episodes(draw: st.DrawFn) -> Episode:
             max_size=3,
         )
     )
-    attempt = Attempt(question=QUESTION, call=CALL, sql=draw(SQL | st.none()))
+    attempt = Attempt(question=QUESTION, calls=(CALL,), sql=draw(SQL | st.none()))
     return Episode(attempt=attempt, source="T3", sql=draw(SQL | st.text(min_size=1, max_size=20)), rounds=tuple(rounds))
 
 
@@ -92,7 +92,7 @@ def test_a_card_keeps_its_provenance_and_says_something(
     name: str, store: Database, episode: Episode, capsule: str
 ) -> None:
     passed = admitted(episode)
-    card = writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed)
+    card = writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed).card
     assert (card.writer, card.source, card.status) == (name, episode.source, CardStatus.ACTIVE)
     assert (card.question, card.database, card.sql) == (QUESTION, "shop", episode.sql)
     assert card.admission == passed.admission
@@ -106,19 +106,19 @@ def test_a_card_keeps_its_provenance_and_says_something(
 @given(episode=episodes(), capsule=CAPSULES)
 def test_the_same_episode_gives_the_same_card(name: str, store: Database, episode: Episode, capsule: str) -> None:
     passed = admitted(episode)
-    made = [writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed) for _ in range(2)]
+    made = [writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed).card for _ in range(2)]
     assert made[0] == made[1]
 
 
 def test_two_writers_never_share_a_card_id(store: Database) -> None:
-    passed = admitted(Episode(attempt=Attempt(question=QUESTION, call=CALL, sql=WRONG), source="T3", sql=RIGHT))
+    passed = admitted(Episode(attempt=Attempt(question=QUESTION, calls=(CALL,), sql=WRONG), source="T3", sql=RIGHT))
     model = ScriptedModel(lambda *_: "{}")
-    assert len({writer(name, database=store, model=model).write(passed).id for name in WRITERS}) == len(WRITERS)
+    assert len({writer(name, database=store, model=model).write(passed).card.id for name in WRITERS}) == len(WRITERS)
 
 
 @every
 def test_a_rejected_episode_is_refused_at_run_time_too(name: str, store: Database) -> None:
-    episode = Episode(attempt=Attempt(question=QUESTION, call=CALL, sql=WRONG), source="T3", sql=RIGHT)
+    episode = Episode(attempt=Attempt(question=QUESTION, calls=(CALL,), sql=WRONG), source="T3", sql=RIGHT)
     rejected = Rejected(episode=episode, signal="oracle", reason="wrong")
     with pytest.raises(TypeError, match="admission"):
         writer(name, database=store, model=ScriptedModel([])).write(rejected)  # type: ignore[arg-type]

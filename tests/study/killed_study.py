@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,6 +65,8 @@ def main(folder: Path, kills: int, seed: int) -> None:
             try:
                 run(model, folder, folder / f"asked-{number:02d}.txt")
                 status = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         if number < kills:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.benchmarks.oracle import check_for
+from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.databases import open_database
 from sqlcrystal.models import Recorded, Recording, open_model
 from sqlcrystal.solving import SingleShot
@@ -29,11 +29,12 @@ def test_replaying_the_shipped_recording_gives_the_verdicts_of_the_live_run(name
     with Recording(RECORDINGS / "quarry.jsonl.xz") as recording:
         model = Recorded(open_model(name), recording, "replay")
         databases = {key: open_database(place, name=key) for key, place in benchmark.locations.items()}
+        oracle = GoldOracle(benchmark.cases, databases.__getitem__)
         verdicts = {}
         for case in benchmark.cases:
             database = databases[case.question.database]
             attempt = SingleShot(model, database, sampling=AS_RECORDED).solve(case.question)
-            verdicts[case.question.id] = attempt.sql is not None and check_for(case, database)(attempt.sql)
+            verdicts[case.question.id] = attempt.sql is not None and oracle.right(case.question, attempt.sql)
     assert verdicts == live_verdicts(name)
     assert time.monotonic() - started < 30
 

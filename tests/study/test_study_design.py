@@ -5,11 +5,15 @@ from typing import Any
 
 import pytest
 
+from sqlcrystal.benchmarks.cases import Case
+from sqlcrystal.benchmarks.split import Split
 from sqlcrystal.config import digest, parse_study, read_study
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.study.design import design
-from sqlcrystal.study.order import phases
+from sqlcrystal.study.units import stretches
+from sqlcrystal.types import Question
 
+CASE = Case(question=Question(id="q", database="d", text="?"), sql="SELECT 1")
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 NONE = {"name": "none", "retriever": "none", "settings": ["transfer", "repair"]}
 
@@ -111,8 +115,19 @@ def test_choosing_arms_keeps_what_they_are_matched_to_and_drops_the_contrasts_of
 
 
 def test_confirmatory_work_comes_before_exploratory_work() -> None:
-    labels = [phase.label for phase in phases(design(read_study(STUDIES / "quarry.toml")))]
-    first = ["none/transfer", "W0/collection", "none/repair", "W0/transfer", "W0/replay", "W0/retention", "W0/rerun"]
+    splits = {seed: Split(learn=(CASE,), held_out=(CASE,)) for seed in (42, 7, 13)}
+    work = stretches(design(read_study(STUDIES / "quarry.toml")), splits)
+    labels = [stretch.label for stretch in work]
+    first = [
+        "first attempts",
+        "none/transfer",
+        "W0/collection",
+        "none/repair",
+        "W0/transfer",
+        "W0/replay",
+        "W0/retention",
+        "W0/rerun",
+    ]
     assert labels[: len(first)] == first
     confirmatory = ["k=1/transfer", "k=10/transfer", "permuted/transfer", "T4/transfer", "T4 ungated/transfer"]
     assert max(map(labels.index, confirmatory)) < min(

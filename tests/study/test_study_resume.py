@@ -21,6 +21,7 @@ def play(folder: Path, kills: int) -> list[str]:
     command = [sys.executable, str(SCRIPT), str(folder), str(kills), "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+    assert "Traceback" not in done.stderr, done.stderr[-2000:]
     return [line.split(maxsplit=1)[1] for line in done.stdout.splitlines()]
 
 

@@ -68,7 +68,7 @@ def call(purpose: str, reply: str) -> Call:
 
 
 EPISODE = Episode(
-    attempt=Attempt(question=QUESTION, call=call("solve", f"```sql\n{WRONG}\n```"), sql=WRONG),
+    attempt=Attempt(question=QUESTION, calls=(call("solve", f"```sql\n{WRONG}\n```"),), sql=WRONG),
     source="T3",
     sql=REPAIRED,
     rounds=(
@@ -170,14 +170,14 @@ def test_the_example_covers_every_format() -> None:
 
 @pytest.mark.parametrize("name", CARDS)
 def test_the_worked_example_is_written_as_in_the_paper(name: str, california: Database) -> None:
-    card = writer(name, database=california, model=ScriptedModel([CAPSULE])).write(admitted())
+    card = writer(name, database=california, model=ScriptedModel([CAPSULE])).write(admitted()).card
     assert card.text == CARDS[name]
     assert (card.writer, card.source, card.sql) == (name, "T3", REPAIRED)
 
 
 def test_a_capsule_field_that_strays_from_the_episode_is_blanked(california: Database) -> None:
     strayed = CAPSULE.replace("name patterns in 'School'", "name patterns in 'SchoolKind'")
-    card = writer("W5", database=california, model=ScriptedModel([strayed])).write(admitted())
+    card = writer("W5", database=california, model=ScriptedModel([strayed])).write(admitted()).card
     assert "Apply-when" not in card.text
     assert card.text.count("\n- ") == CARDS["W5"].count("\n- ") - 1
 
@@ -187,7 +187,7 @@ def test_a_field_with_a_plain_word_that_the_database_knows_and_the_episode_does_
     stray: str, california: Database
 ) -> None:
     strayed = CAPSULE.replace("the type is defined by grade ranges", stray)
-    card = writer("W5", database=california, model=ScriptedModel([strayed])).write(admitted())
+    card = writer("W5", database=california, model=ScriptedModel([strayed])).write(admitted()).card
     assert "Do-NOT-apply-when" not in card.text
     assert card.text.count("\n- ") == CARDS["W5"].count("\n- ") - 1
 
@@ -195,7 +195,7 @@ def test_a_field_with_a_plain_word_that_the_database_knows_and_the_episode_does_
 @pytest.mark.parametrize("name", CARDS)
 def test_the_same_episode_is_the_same_card_and_another_sql_another(name: str, california: Database) -> None:
     def id_of(episode: Episode) -> str:
-        return writer(name, database=california, model=ScriptedModel([CAPSULE])).write(admitted(episode)).id
+        return writer(name, database=california, model=ScriptedModel([CAPSULE])).write(admitted(episode)).card.id
 
     assert id_of(EPISODE) == id_of(EPISODE)
     assert id_of(EPISODE) != id_of(replace(EPISODE, sql="SELECT 1"))

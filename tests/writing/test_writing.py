@@ -22,7 +22,7 @@ def episode(wrong: str | None = WRONG, fixed: str = RIGHT, *, probed: bool = Tru
     call = Call(purpose="solve", messages=(), sampling=Sampling(), completion=Completion(text="…"))
     probes = (Probe(PROBE, Rows(("kind",), (("HW",), ("FD",)))),)
     rounds = (Round(calls=(call,), sql=fixed, probes=probes, accepted=True),) if probed else ()
-    return Episode(attempt=Attempt(question=QUESTION, call=call, sql=wrong), source="T3", sql=fixed, rounds=rounds)
+    return Episode(attempt=Attempt(question=QUESTION, calls=(call,), sql=wrong), source="T3", sql=fixed, rounds=rounds)
 
 
 # ── the diff ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,15 +229,16 @@ def test_whatever_passes_the_fence_names_only_what_the_episode_holds(text: str) 
 
 
 def test_a_lesson_card_has_no_sql_and_says_when_nothing_is_left(shop: Database) -> None:
-    kept = LessonWriter(shop, ScriptedModel(['{"lesson": "kind holds codes such as HW"}'])).render(episode())
+    kept, _ = LessonWriter(shop, ScriptedModel(['{"lesson": "kind holds codes such as HW"}'])).compose(episode())
     assert kept == "- Lesson: kind holds codes such as HW"
-    gone = LessonWriter(shop, ScriptedModel(['{"lesson": "see `price_list`"}'])).render(episode())
+    gone, _ = LessonWriter(shop, ScriptedModel(['{"lesson": "see `price_list`"}'])).compose(episode())
     assert gone == "- Lesson: (none)"
 
 
 def test_the_capsule_is_asked_for_greedily(shop: Database) -> None:
     model = ScriptedModel(['{"lesson": "l"}'])
-    assert distil(model, shop, episode()).lesson == "l"
+    capsule, call = distil(model, shop, episode())
+    assert (capsule.lesson, call.purpose) == ("l", "capsule")
     assert [s.temperature for s in model.samplings] == [0.0]
 
 

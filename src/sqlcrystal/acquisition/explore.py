@@ -24,10 +24,7 @@ CLOSING = (
 
 
 class Exploring:
-    """A solver that looks before it answers; its attempt's prompt holds the probe reports.
-
-    The attempt records the answering call only: who counts tokens must count at the model.
-    """
+    """A solver that looks before it answers; its attempt's prompt holds the probe reports."""
 
     def __init__(self, model: LanguageModel, database: Database, *, sampling: Sampling = GREEDY) -> None:
         self.model = model
@@ -38,7 +35,7 @@ class Exploring:
         """Explore, then answer in one shot."""
         calls, _ = explore(self.model, self.database, question, cards, self.sampling)
         sql = extract_sql(calls[-1].completion.text)
-        return Attempt(question=question, call=calls[-1], sql=sql, cards=tuple(card.id for card in cards))
+        return Attempt(question=question, calls=calls, sql=sql, cards=tuple(card.id for card in cards))
 
 
 class Explore(Repair):
@@ -54,6 +51,10 @@ class Explore(Repair):
         calls, probes = explore(self.model, self.database, attempt.question, (), greedy(attempt))
         sql = extract_sql(calls[-1].completion.text)
         return Round(calls=calls, sql=sql, execution=clip(self.run(sql)), probes=probes)
+
+    def calls_in(self, rounds: float) -> float:
+        """Probes and answer, each a call; there is one round at most."""
+        return 2 * min(rounds, 1.0)
 
 
 def explore(

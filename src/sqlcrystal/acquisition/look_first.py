@@ -46,6 +46,10 @@ class LookFirst(Probing):
         sql = extract_sql(calls[-1].completion.text)
         return Round(calls=tuple(calls), sql=sql, execution=clip(self.run(sql)), probes=tuple(probes))
 
+    def calls_in(self, rounds: float) -> float:
+        """The first round mostly needs no call for probes."""
+        return max(2 * rounds - 1, 0.0)
+
     def ask_for_probes(self, attempt: Attempt, previous: str | None, returned: Execution | None) -> Call:
         """The model's own probes, in few tokens: a small model's long list repeats itself."""
         sampling = greedy(attempt)

@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from sqlcrystal.acquisition.repair import Repair
-from sqlcrystal.protocols import Check, Watch, ignore
-from sqlcrystal.types import Attempt, Episode
+from sqlcrystal.protocols import Check
+from sqlcrystal.types import Attempt, Effort, Episode
 
 
 class FirstTry:
@@ -12,11 +12,15 @@ class FirstTry:
 
     name: ClassVar[str] = "success"
 
-    def acquire(self, attempt: Attempt, check: Check, *, watch: Watch = ignore) -> Episode | None:  # noqa: ARG002
-        """The first attempt itself, if the check accepts it."""
-        if attempt.sql is None or not check(attempt.sql):
-            return None
-        return Episode(attempt=attempt, source=self.name, sql=attempt.sql)
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:  # noqa: ARG002
+        """The first attempt itself, if it is right."""
+        kept = right and attempt.sql is not None
+        episode = Episode(attempt=attempt, source=self.name, sql=attempt.sql or "") if kept else None
+        return Effort(attempt=attempt, source=self.name, right_at_once=right, episode=episode)
+
+    def calls_in(self, rounds: float) -> float:  # noqa: ARG002
+        """It never asks."""
+        return 0.0
 
 
 class Union:
@@ -27,6 +31,10 @@ class Union:
         self.first = FirstTry()
         self.rest = repair
 
-    def acquire(self, attempt: Attempt, check: Check, *, watch: Watch = ignore) -> Episode | None:
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
         """The success, or else a repair."""
-        return self.first.acquire(attempt, check) or self.rest.repair(attempt, check, watch=watch)
+        return (self.first if right else self.rest).acquire(attempt, right=right, accept=accept)
+
+    def calls_in(self, rounds: float) -> float:
+        """What the repair takes."""
+        return self.rest.calls_in(rounds)

@@ -43,6 +43,10 @@ class Probing(Repair):
         sql = extract_sql(revised.completion.text)
         return Round(calls=(asked, revised), sql=sql, execution=clip(self.run(sql)), probes=probes)
 
+    def calls_in(self, rounds: float) -> float:
+        """Probes and revision, each a call."""
+        return 2 * rounds
+
     def describe(self, attempt: Attempt, previous: str | None, execution: Execution | None) -> str:
         """What both calls are told: schema, question, previous SQL, and what it returned."""
         sections = [render_schema(self.database.schema()), render_question(attempt.question), render_previous(previous)]

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from sqlcrystal.protocols import Check, Database, LanguageModel, Watch, ignore
-from sqlcrystal.types import Attempt, Call, Episode, Execution, Message, Round, Rows, Sampling
+from sqlcrystal.errors import ModelRejected
+from sqlcrystal.protocols import Check, Database, LanguageModel
+from sqlcrystal.types import Attempt, Call, Effort, Episode, Execution, Message, Round, Rows, Sampling
 
 BUDGET = 3
 KEPT_ROWS = 50
@@ -27,23 +28,24 @@ class Repair(ABC):
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
         """One round's candidate; `past` holds the rounds before it."""
 
-    def acquire(self, attempt: Attempt, check: Check, *, watch: Watch = ignore) -> Episode | None:
-        """An episode if a repair was needed and one was accepted."""
-        if attempt.sql is not None and check(attempt.sql):
-            return None
-        return self.repair(attempt, check, watch=watch)
-
-    def repair(self, attempt: Attempt, check: Check, *, watch: Watch = ignore) -> Episode | None:
-        """Spend the budget on an attempt that is known to be wrong."""
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
+        """Leave a right attempt alone; spend the budget on a wrong one."""
         rounds: list[Round] = []
-        for _ in range(self.budget):
-            proposed = self.propose(attempt, rounds)
-            accepted = proposed.sql is not None and check(proposed.sql)
+        episode = None
+        while not right and episode is None and len(rounds) < self.budget:
+            try:
+                proposed = self.propose(attempt, rounds)
+            except ModelRejected:  # the same prompt would be refused again
+                break
+            accepted = proposed.sql is not None and accept(proposed.sql)
             rounds.append(replace(proposed, accepted=accepted))
-            watch(rounds[-1])
             if accepted and proposed.sql is not None:
-                return Episode(attempt=attempt, source=self.name, sql=proposed.sql, rounds=tuple(rounds))
-        return None
+                episode = Episode(attempt=attempt, source=self.name, sql=proposed.sql, rounds=tuple(rounds))
+        return Effort(attempt=attempt, source=self.name, right_at_once=right, rounds=tuple(rounds), episode=episode)
+
+    def calls_in(self, rounds: float) -> float:
+        """As many as there are rounds, unless a subclass asks more often."""
+        return rounds
 
     def ask(self, purpose: str, messages: tuple[Message, ...], sampling: Sampling) -> Call:
         """One model call, on the record."""

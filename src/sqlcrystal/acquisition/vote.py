@@ -43,6 +43,10 @@ class SelfVote(Repair):
         sql, execution = elected
         return Round(calls=calls, sql=sql, execution=clip(execution))
 
+    def calls_in(self, rounds: float) -> float:
+        """A call for every sample."""
+        return self.samples * rounds
+
 
 def elect(ballots: Sequence[tuple[str, Execution]]) -> tuple[str, Execution] | None:
     """The first member of the largest cluster; of equally large ones, the cluster whose first member came earliest.

@@ -1,49 +1,72 @@
-"""The oracle: it knows gold, and all it ever tells is one bit."""
+"""The oracle: it knows gold, and all that leaves it are bits; the one judge of answers to a benchmark."""
 
-from collections.abc import Callable
-from threading import Lock
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
 
 from sqlcrystal.benchmarks.cases import Case
-from sqlcrystal.errors import DataError
+from sqlcrystal.once import Once
 from sqlcrystal.protocols import Check, Database
-from sqlcrystal.scoring.judge import MAX_ROWS, TIMEOUT
+from sqlcrystal.scoring.judge import MAX_ROWS
 from sqlcrystal.scoring.preparation import prepare_gold, prepare_prediction
-from sqlcrystal.scoring.verdicts import DEFAULT_RULE, Verdict, compare, rule_named
-from sqlcrystal.types import Execution, Failure
+from sqlcrystal.scoring.verdicts import GOLD_KINDS, NO_SQL, RULES, UNEVALUABLE, Kind, compare, rule_named
+from sqlcrystal.types import Question, Rows
 
 
-def check_for(
-    case: Case, database: Database, rule: str = DEFAULT_RULE, *, timeout: float = TIMEOUT, max_rows: int = MAX_ROWS
-) -> Check:
-    """Is this SQL right? Gold runs once, on first use; a gold that fails is a DataError, never a wrong answer."""
-    judge = verdict_for(case, database, rule, timeout=timeout, max_rows=max_rows)
+class Judgement(Struct, frozen=True):
+    """What every rule says of one SQL; `kind` is set when the SQL or its gold gave no rows to compare."""
 
-    def check(sql: str) -> bool:
-        verdict = judge(sql)
-        if verdict.kind.startswith("gold"):
-            # The message names the question only: even an error's text could carry gold to a stage.
-            raise DataError(f"question {case.question.id} of {case.question.database}: its gold does not run")
-        return verdict.correct
+    rules: dict[str, bool]
+    kind: str = ""
 
-    return check
+    def named(self, rule: str) -> str:
+        """How the answer ended under one rule."""
+        return self.kind or str(Kind.MATCH if self.rules[rule] else Kind.MISMATCH)
 
 
-def verdict_for(
-    case: Case, database: Database, rule: str = DEFAULT_RULE, *, timeout: float = TIMEOUT, max_rows: int = MAX_ROWS
-) -> Callable[[str], Verdict]:
-    """The same with the whole verdict, for measuring; stages get `check_for`."""
-    rule_named(rule)
-    gold_sql = prepare_gold(case.sql, rule)
-    gold: list[Execution] = []
-    lock = Lock()
+UNJUDGED = Judgement(dict.fromkeys(RULES, False), UNEVALUABLE)
+"""Of an answer that could not be had: the model refused its prompt for good."""
 
-    def judge(sql: str) -> Verdict:
-        with lock:
-            if not gold:
-                gold.append(database.execute(gold_sql, timeout=timeout, max_rows=max_rows))
-        if isinstance(gold[0], Failure):
-            return compare(gold[0], gold[0], rule)
-        predicted = database.execute(prepare_prediction(sql, rule), timeout=timeout, max_rows=max_rows)
-        return compare(gold[0], predicted, rule, gold_sql=gold_sql)
 
-    return judge
+class GoldOracle:
+    """Judges each SQL of a question once, under every rule; `check` is the rule behind its bit."""
+
+    def __init__(self, cases: Iterable[Case], database_of: Callable[[str], Database], *, check: str = "bird") -> None:
+        rule_named(check)
+        self.check = check
+        self._cases = {case.question.key: case for case in cases}
+        self._database_of = database_of
+        self._judged: Once[tuple[tuple[str, str], str], Judgement] = Once()
+
+    def judge(self, question: Question, sql: str | None) -> Judgement:
+        """What every rule says."""
+        if sql is None:
+            return Judgement(dict.fromkeys(RULES, False), NO_SQL)
+        case = self._cases[question.key]
+        return self._judged.get((question.key, sql), lambda: self._compare(case, sql))
+
+    def right(self, question: Question, sql: str) -> bool:
+        """The bit, which is all that a stage may see."""
+        return self.judge(question, sql).rules[self.check]
+
+    def check_of(self, question: Question) -> Check:
+        """The bit for one question."""
+        return lambda sql: self.right(question, sql)
+
+    def evaluable(self, question: Question) -> bool:
+        """Whether the question's gold runs; without it nothing can be judged."""
+        gold = prepare_gold(self._cases[question.key].sql, self.check)
+        return isinstance(self._database_of(question.database).execute(gold, max_rows=MAX_ROWS), Rows)
+
+    def _compare(self, case: Case, sql: str) -> Judgement:
+        database = self._database_of(case.question.database)
+        verdicts = {}
+        for rule in RULES:
+            gold_sql = prepare_gold(case.sql, rule)
+            gold = database.execute(gold_sql, max_rows=MAX_ROWS)
+            predicted = database.execute(prepare_prediction(sql, rule), max_rows=MAX_ROWS)
+            verdicts[rule] = compare(gold, predicted, rule, gold_sql=gold_sql)
+        kind = verdicts[self.check].kind
+        compared = kind in (Kind.MATCH, Kind.MISMATCH)
+        bits = {rule: verdict.correct for rule, verdict in verdicts.items()}
+        return Judgement(bits, "" if compared else UNEVALUABLE if kind in GOLD_KINDS else str(kind))

@@ -44,6 +44,8 @@ class ArmEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     solver: str | None = None
     passes: int | None = None
     settings: tuple[str, ...] = ("transfer",)
+    seeds: tuple[int, ...] = ()
+    """Its own seeds, for an arm that is only tried out; the study's when empty."""
 
 
 class ContrastEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

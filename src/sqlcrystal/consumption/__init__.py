@@ -5,18 +5,22 @@ from sqlcrystal.consumption.correspondence import KeptPair, Mispaired, Mispairin
 from sqlcrystal.consumption.crossing import Foreign, SchemaSimilar
 from sqlcrystal.consumption.dense import Dense, Mmr, Payload
 from sqlcrystal.consumption.lexical import Bm25
+from sqlcrystal.consumption.memory import BankMemory, CardOrder, NoMemory
 from sqlcrystal.consumption.selection import own_cards
 from sqlcrystal.consumption.subsampling import counts_of, fraction, matched
 from sqlcrystal.consumption.vectors import Vectors
 
 __all__ = [
+    "BankMemory",
     "Bm25",
+    "CardOrder",
     "Dense",
     "Foreign",
     "KeptPair",
     "Mispaired",
     "Mispairing",
     "Mmr",
+    "NoMemory",
     "Nothing",
     "Payload",
     "Random",

@@ -46,6 +46,8 @@ class Recorded:
         self._lock = threading.Lock()
         self._in_flight: dict[str, Future[Completion]] = {}
         self._asked: set[str] = set()
+        self.sent = 0
+        """How many replies the model itself gave."""
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
         """The recorded reply, or by mode a fresh one; a replay that finds none is a RecordingMiss."""
@@ -60,6 +62,13 @@ class Recorded:
         if mine:
             self._settle(future, key, messages, sampling)
         return future.result()
+
+    def take_over(self, entries: Sequence[Entry]) -> None:
+        """Record what workers asked the same model elsewhere."""
+        self.recording.add(entries)
+        with self._lock:
+            self._asked.update(entry.key for entry in entries)
+            self.sent += len(entries)
 
     def close(self) -> None:
         """Close the model; the recording belongs to whoever opened it."""
@@ -98,7 +107,9 @@ class Recorded:
             completion=completion,
         )
         self.recording.add([entry])
-        self._asked.add(key)
+        with self._lock:
+            self._asked.add(key)
+            self.sent += 1
         return completion
 
 

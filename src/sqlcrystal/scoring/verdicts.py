@@ -23,6 +23,9 @@ class Kind(StrEnum):
     GOLD_TIMEOUT = "gold timeout"
 
 
+NO_SQL = "no SQL"
+UNEVALUABLE = "unevaluable"
+"""The kind of an answer that could not be had or judged; it counts as wrong, and is left out of the evaluable-only."""
 GOLD_KINDS = frozenset({Kind.GOLD_ERROR, Kind.GOLD_TIMEOUT})
 
 

@@ -33,7 +33,7 @@ class SingleShot:
         completion = self.model.chat(messages, sampling=self.sampling)
         call = Call(purpose="solve", messages=messages, sampling=self.sampling, completion=completion)
         return Attempt(
-            question=question, call=call, sql=extract_sql(completion.text), cards=tuple(card.id for card in cards)
+            question=question, calls=(call,), sql=extract_sql(completion.text), cards=tuple(card.id for card in cards)
         )
 
 

@@ -5,18 +5,16 @@ import re
 import msgspec
 from msgspec import Struct
 
-from sqlcrystal.assembly import GATES, RETRIEVERS, SOLVERS, SOURCES, WRITERS
+from sqlcrystal.assembly import REGIMES, RETRIEVERS, SOLVERS, SOURCES, WRITERS
 from sqlcrystal.config import ArmEntry, StudyFile
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.scoring.verdicts import rule_named
 from sqlcrystal.study.ledger import Arm, Contrast
+from sqlcrystal.study.setting import CHOICES, SETTINGS
 
-FACTORS = ("source", "admission", "writer", "retriever", "k", "correspondence", "bank", "solver", "passes")
+FACTORS = tuple(name for name in ArmEntry.__struct_fields__ if name not in ("name", "base", "settings", "seeds"))
 COLLECTING = ("source", "admission", "passes")
 """The factors that need a collection of their own."""
-HELD_OUT = ("transfer", "repair", "again")
-BANKED = ("replay", "retention", "rerun")
-NOTHING = "none"
 NOISY = re.compile(r"noisy:(\d+(?:\.\d+)?)%")
 FRACTION = re.compile(r"(\d+(?:\.\d+)?)%")
 MATCHED = re.compile(r"matched:(.+):(\d+)")
@@ -27,6 +25,7 @@ class PlannedArm(Struct, frozen=True):
 
     arm: Arm
     settings: tuple[str, ...]
+    seeds: tuple[int, ...]
 
     @property
     def name(self) -> str:
@@ -36,7 +35,7 @@ class PlannedArm(Struct, frozen=True):
     @property
     def remembers(self) -> bool:
         """Whether the arm has a bank at all."""
-        return self.arm.retriever != NOTHING
+        return self.arm.remembers
 
 
 class Design(Struct, frozen=True):
@@ -50,13 +49,31 @@ class Design(Struct, frozen=True):
         """The arm of that name."""
         return next(planned for planned in self.arms if planned.name == name)
 
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Every seed that some arm is measured under, in the order of the arms."""
+        return tuple(dict.fromkeys(seed for planned in self.arms for seed in planned.seeds))
+
+    @property
+    def confirmed(self) -> frozenset[str]:
+        """The arms that the confirmatory contrasts compare, and the default."""
+        named = {name for contrast in self.contrasts if contrast.confirmatory for name in (contrast.a, contrast.b)}
+        return frozenset({*named, self.default})
+
+    def collects(self, planned: PlannedArm) -> bool:
+        """Whether the arm's factor asks the model for a collection of its own; other arms share that of their base."""
+        if planned.name == self.default:
+            return planned.remembers
+        capsules = planned.arm.factor == "writer" and planned.arm.writer.startswith("W5")
+        return planned.remembers and (planned.arm.factor in COLLECTING or capsules)
+
 
 def design(study: StudyFile) -> Design:
     """Work out every arm, and refuse one that differs from its base in more than the factor it names."""
     rule_named(study.check)
     rule_named(study.rule)
     default = _default(study.default)
-    found = {default.name: PlannedArm(default, study.default.settings)}
+    found = {default.name: PlannedArm(default, study.default.settings, study.default.seeds or study.seeds)}
     waiting = list(study.arm)
     while waiting:
         ready = [entry for entry in waiting if (entry.base or default.name) in found]
@@ -66,7 +83,8 @@ def design(study: StudyFile) -> Design:
         for entry in ready:
             if entry.name in found:
                 raise ConfigError(f"arm {entry.name!r}: the name is used twice")
-            found[entry.name] = PlannedArm(_derived(entry, found[entry.base or default.name].arm), entry.settings)
+            base = found[entry.base or default.name]
+            found[entry.name] = PlannedArm(_derived(entry, base.arm), entry.settings, entry.seeds or study.seeds)
         waiting = [entry for entry in waiting if entry not in ready]
     for planned in found.values():
         _check(planned, found)
@@ -82,6 +100,18 @@ def gate_of(admission: str) -> tuple[str, float]:
     """The verifier's name and its noise: `noisy:10%` is the noisy oracle at 0.1."""
     noise = NOISY.fullmatch(admission)
     return ("noisy", float(noise[1]) / 100) if noise else (admission, 0.0)
+
+
+def bank_share(bank: str) -> float | None:
+    """The share of its cards that a bank is cut to, such as 50% (of a hundred), if it is."""
+    part = FRACTION.fullmatch(bank)
+    return float(part[1]) if part else None
+
+
+def matched_arm(bank: str) -> str | None:
+    """The arm whose card counts a bank is cut to, if it is."""
+    cut = MATCHED.fullmatch(bank)
+    return cut[1] if cut else None
 
 
 def _default(entry: ArmEntry) -> Arm:
@@ -110,8 +140,8 @@ def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:
     for key, value, table in (*tables, ("retriever", arm.retriever, RETRIEVERS)):
         if value not in table:
             raise ConfigError.unknown(f"{where}: {key}", value, table)
-    if gate not in GATES or (gate == "noisy" and not 0 < rate <= 1):
-        raise ConfigError.unknown(f"{where}: admission", arm.admission, ["oracle", "ungated", "noisy:10%"])
+    if gate not in REGIMES or (gate == "noisy" and not 0 < rate <= 1):
+        raise ConfigError.unknown(f"{where}: admission", arm.admission, {*REGIMES, "noisy:10%"} - {"noisy"})
     if arm.correspondence not in ("aligned", "permuted"):
         raise ConfigError.unknown(f"{where}: correspondence", arm.correspondence, ["aligned", "permuted"])
     if arm.correspondence == "permuted" and arm.writer != "W0":
@@ -124,9 +154,9 @@ def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:
     if arm.k < 0 or arm.passes < 1:
         raise ConfigError(f"{where}: k must be 0 or more and passes 1 or more")
     for setting in planned.settings:
-        if setting not in (*HELD_OUT, *BANKED):
-            raise ConfigError.unknown(f"{where}: settings", setting, (*HELD_OUT, *BANKED))
-        if setting in BANKED and not planned.remembers:
+        if setting not in CHOICES:
+            raise ConfigError.unknown(f"{where}: settings", setting, CHOICES)
+        if SETTINGS[setting].asks == "banked" and not planned.remembers:
             raise ConfigError(f"{where}: settings: {setting} needs a bank, and this arm has none")
 
 

@@ -8,16 +8,6 @@ from msgspec import Struct
 from sqlcrystal.errors import DataError
 from sqlcrystal.types import CardId
 
-SETTINGS = ("transfer", "repair", "replay", "retention", "rerun", "collection", "again")
-"""What a question was answered for.
-
-transfer: held-out, with the arm's memory (arm `none` gives P_0). repair: held-out, oracle-triggered repair, never
-stored; `first_right` is its own floor, `right` gives P_K. replay / retention: banked questions with / without their own
-card. rerun: banked questions without memory, asked anew. collection: the pass that built the arm's bank; an arm whose
-factor asks nothing new of the model there (width, retriever, W0 to W4, bank size) has none: its base's built its bank.
-again: transfer asked anew under the same configuration, for the rerun drift; pair it with the arm's transfer.
-"""
-
 
 class Arm(Struct, frozen=True, kw_only=True):
     """One way to run the loop: the value of every factor; `factor` names the one that differs from the default."""
@@ -37,6 +27,11 @@ class Arm(Struct, frozen=True, kw_only=True):
     passes: int = 1
     base: str = ""
     """The arm this one differs from in its factor; empty for the default arm."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether answers see cards at all: the one place that says what "no memory" means."""
+        return self.retriever != "none" and self.k > 0
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

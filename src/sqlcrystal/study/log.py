@@ -1,7 +1,6 @@
 """Per-question logs: append-only JSON Lines with every request, response, retrieved card and repair step."""
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -11,8 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.models.recording import request_key
-from sqlcrystal.study.work import Answered, Asked, Trajectory
-from sqlcrystal.types import Completion, Message, Sampling
+from sqlcrystal.pipeline import Answer, Lesson
+from sqlcrystal.study.ledger import Outcome
+from sqlcrystal.types import Completion, Message, Question, Round, Sampling
 
 
 class LoggedCall(Struct, frozen=True, kw_only=True):
@@ -47,46 +47,39 @@ class Line(Struct, frozen=True, kw_only=True):
     rounds: tuple[LoggedRound, ...] = ()
 
 
-def line_of(
-    answered: Answered,
-    *,
-    digest: str,
-    sql: str | None,
-    right: bool,
-    trajectory: Trajectory | None = None,
-    writing: Sequence[Asked] = (),
-) -> Line:
+def line_of(outcome: Outcome, question: Question, answer: Answer | None, lesson: Lesson | None, *, digest: str) -> Line:
     """The log line of one question; prompts that several calls share are written once."""
-    asked = [*answered.calls, *(trajectory.calls if trajectory else ()), *writing]
-    prompts = tuple(dict.fromkeys(one.messages for one in asked))
+    calls = [*(answer.attempt.calls if answer else ()), *(lesson.calls if lesson else ())]
+    prompts = tuple(dict.fromkeys(call.messages for call in calls))
     places = {messages: place for place, messages in enumerate(prompts)}
     return Line(
-        question=answered.question.id,
-        database=answered.question.database,
-        text=answered.question.text,
-        sql=sql,
-        right=right,
+        question=question.id,
+        database=question.database,
+        text=question.text,
+        sql=outcome.sql,
+        right=outcome.right,
         prompts=prompts,
         calls=tuple(
             LoggedCall(
-                key=request_key(digest, one.messages, one.sampling),
-                prompt=places[one.messages],
-                sampling=one.sampling,
-                completion=one.completion,
+                key=request_key(digest, call.messages, call.sampling),
+                prompt=places[call.messages],
+                sampling=call.sampling,
+                completion=call.completion,
             )
-            for one in asked
+            for call in calls
         ),
-        retrieved=tuple((one.card.id, one.score, one.card.text) for one in answered.retrieved),
-        rounds=tuple(
-            LoggedRound(
-                sql=spent.sql,
-                accepted=spent.accepted,
-                # Without the clock, so that the same run writes the same bytes.
-                execution=_timeless(spent.execution),
-                probes=tuple({"sql": probe.sql, "execution": _timeless(probe.execution)} for probe in spent.probes),
-            )
-            for spent in (trajectory.rounds if trajectory else ())
-        ),
+        retrieved=tuple((each.card.id, each.score, each.card.text) for each in (answer.retrieved if answer else ())),
+        rounds=tuple(_logged(spent) for spent in (lesson.effort.rounds if lesson else ())),
+    )
+
+
+def _logged(spent: Round) -> LoggedRound:
+    """A round without the clock, so that the same run writes the same bytes."""
+    return LoggedRound(
+        sql=spent.sql,
+        accepted=spent.accepted,
+        execution=_timeless(spent.execution),
+        probes=tuple({"sql": probe.sql, "execution": _timeless(probe.execution)} for probe in spent.probes),
     )
 
 

@@ -2,12 +2,11 @@
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from threading import Lock
 
 import msgspec
 from msgspec import Struct
@@ -15,24 +14,25 @@ from msgspec import Struct
 from sqlcrystal import __version__
 from sqlcrystal.benchmarks.cases import Benchmark, Case
 from sqlcrystal.benchmarks.catalogue import load_benchmark
+from sqlcrystal.benchmarks.split import Split, split
 from sqlcrystal.config import StudyFile, digest
 from sqlcrystal.consumption import Vectors
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.models import CachedEmbedder, Recorded, Recording, open_embedder, open_model
 from sqlcrystal.protocols import Embedder, LanguageModel
+from sqlcrystal.study.crew import Crew, Threads
 from sqlcrystal.study.design import Design, design
+from sqlcrystal.study.folder import RECORDING, claimed
 from sqlcrystal.study.ledger import Ledger, Manifest, write_ledger
 from sqlcrystal.study.log import Logs
-from sqlcrystal.study.reporter import Reporter
+from sqlcrystal.study.memories import Memories
+from sqlcrystal.study.perform import Performer
+from sqlcrystal.study.reporter import Reporter, Silent
 from sqlcrystal.study.results import write_results
 from sqlcrystal.study.run import Facts, Runner
-from sqlcrystal.study.work import Workshop
+from sqlcrystal.study.units import Stretch, stretches
 from sqlcrystal.study.world import World
-from sqlcrystal.types import Completion, Message, Sampling
 
-RECORDING = "recording.sqlite"
-STUDY = "study.json"
-JOBS = 4
 ENGINES = ("local", "ray")
 
 
@@ -45,40 +45,22 @@ class Finished(Struct, kw_only=True):
     sent: int
 
 
-class Counting:
-    """A model that counts the replies it gave."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        """Count from zero."""
-        self.name, self.digest, self.slots = model.name, model.digest, model.slots
-        self.sent = 0
-        self.inner = model
-        self._lock = Lock()
-
-    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """Ask, and count the reply."""
-        completion = self.inner.chat(messages, sampling=sampling)
-        with self._lock:
-            self.sent += 1
-        return completion
-
-    def close(self) -> None:
-        """Close the model."""
-        self.inner.close()
-
-
 class Opened(Struct, kw_only=True):
     """A study with everything it needs at hand."""
 
     study: StudyFile
     design: Design
+    splits: dict[int, Split]
     world: World
-    recording: Recording
-    model: LanguageModel
+    model: Recorded
     embedder_name: str
-    workshop: Workshop
-    counting: Counting
+    performer: Performer
     digest: str
+
+    @property
+    def work(self) -> list[Stretch]:
+        """The units of the study, in the order they should be done."""
+        return stretches(self.design, self.splits, reruns=self.study.reruns)
 
 
 def run_study(
@@ -97,20 +79,17 @@ def run_study(
         raise ConfigError.unknown("--engine", engine, ENGINES)
     started = _now()
     until = None if minutes is None else time.monotonic() + 60 * minutes
-    folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        if engine == "ray" and model is None:
-            from sqlcrystal.models.spread import RayModel
-
-            model = RayModel(study.model, workers=jobs or JOBS)
-            stack.callback(model.close)
+        stack.enter_context(claimed(folder, study))
         opened = stack.enter_context(open_study(study, folder / RECORDING, model=model, embedder=embedder))
-        (folder / STUDY).write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=2))
+        crew = _crew(opened, engine, jobs)
+        stack.callback(crew.close)
         runner = Runner(
-            opened.workshop,
+            opened.performer,
+            opened.work,
+            crew=crew,
+            reporter=reporter or Silent(),
             logs=Logs(folder / "log"),
-            jobs=jobs or opened.model.slots,
-            reporter=reporter,
             until=until,
         )
         facts = runner.run()
@@ -119,7 +98,22 @@ def run_study(
         ledger = make_ledger(opened, facts, started=started)
         write_results(ledger, folder)
         write_ledger(ledger, folder)
-        return Finished(folder=folder, ledger=ledger, left_out=facts.left_out, sent=opened.counting.sent)
+        return Finished(folder=folder, ledger=ledger, left_out=facts.left_out, sent=opened.model.sent)
+
+
+def _crew(opened: Opened, engine: str, jobs: int | None) -> Crew:
+    if engine == "local":
+        return Threads(opened.performer, size=jobs or opened.model.slots)
+    from sqlcrystal.study.ray import RayWorkers
+
+    return RayWorkers(opened.performer, opened.model, size=jobs)
+
+
+def open_performer(study: StudyFile) -> Performer:
+    """What a worker needs of a study: databases, model and embedder, all of which end with the worker's process."""
+    plan, world = design(study), World(load_questions(study), check=study.check, timeout=study.timeout)
+    memories = Memories(plan, world, cache(lambda: Vectors(open_embedder(study.embedder))), order=study.card_order)
+    return Performer(study, world, open_model(study.model), memories)
 
 
 @contextmanager
@@ -131,12 +125,12 @@ def open_study(
     with ExitStack() as stack:
         world = World(load_questions(study), check=study.check, timeout=study.timeout)
         stack.callback(world.close)
-        counting = Counting(model or open_model(study.model))
+        asked = model or open_model(study.model)
         if model is None:
-            stack.callback(counting.close)
+            stack.callback(asked.close)
         layers = [stack.enter_context(Recording(path)) for path in _layers(study)]
         working = stack.enter_context(Recording(recording, also=layers))
-        recorded = Recorded(counting, working, study.mode)
+        recorded = Recorded(asked, working, study.mode)
 
         @cache
         def get_embedder() -> Embedder:
@@ -151,12 +145,11 @@ def open_study(
         yield Opened(
             study=study,
             design=plan,
+            splits={seed: split(world.benchmark.cases, seed=seed) for seed in plan.seeds},
             world=world,
-            recording=working,
             model=recorded,
             embedder_name=embedder.name if embedder else named,
-            workshop=Workshop(study, plan, world, recorded, get_embedder),
-            counting=counting,
+            performer=Performer(study, world, recorded, Memories(plan, world, get_embedder, order=study.card_order)),
             digest=digest(study, model=recorded.digest, embedder=named, questions=questions_digest(world.benchmark)),
         )
 
@@ -185,8 +178,9 @@ def questions_digest(benchmark: Benchmark) -> str:
 
 
 def make_ledger(opened: Opened, facts: Facts, *, started: str) -> Ledger:
-    """The facts of the complete phases."""
+    """The facts of the complete stretches, and the cards of the arms that have one."""
     plan, study = opened.design, opened.study
+    told = {row.arm for rows in facts.outcomes.values() for row in rows}
     manifest = Manifest(
         study=study.name,
         digest=opened.digest,
@@ -213,7 +207,13 @@ def make_ledger(opened: Opened, facts: Facts, *, started: str) -> Ledger:
     return Ledger(
         manifest=manifest,
         outcomes=tuple(row for rows in facts.outcomes.values() for row in rows),
-        cards=tuple(facts.cards),
+        cards=tuple(
+            card
+            for planned in plan.arms
+            if planned.name in told and planned.remembers
+            for seed in planned.seeds
+            for card in opened.performer.memories.audit(planned, seed, facts.holdings, rule=study.rule)
+        ),
         questions={case.question.id: case.question.text for case in opened.world.benchmark.cases},
     )
 

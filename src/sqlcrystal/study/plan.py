@@ -1,35 +1,31 @@
-"""What a study will cost before it is spent: every prompt that can be built already is counted, the rest is guessed.
+"""What a study will send and cost, before it does: the same units, walked against the recording with nobody to ask.
 
-The plan walks the study's phases over what is recorded. A prompt that follows from recorded replies is known exactly; a
-prompt that depends on a reply nobody has yet is guessed from the averages below, or from the study's own where it has
-enough, and the plan says how many of each there are.
+What cannot be known yet is guessed from a few rates: the study's own where it has enough, and the plan says so.
 """
 
 import tempfile
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from sqlcrystal import assembly
 from sqlcrystal.config import StudyFile
 from sqlcrystal.errors import RecordingMiss
 from sqlcrystal.models.recording import Recording, request_key
 from sqlcrystal.protocols import Embedder, LanguageModel
-from sqlcrystal.study.design import PlannedArm, gate_of
+from sqlcrystal.study.memories import Holding
 from sqlcrystal.study.opening import Opened, open_study
-from sqlcrystal.study.order import Phase, phases, runs
-from sqlcrystal.study.work import Workshop
-from sqlcrystal.study.world import key_of
-from sqlcrystal.types import Completion, Message, Question, Sampling
+from sqlcrystal.study.perform import Performed, passed
+from sqlcrystal.study.setting import SETTINGS
+from sqlcrystal.study.units import Bank, Stretch, Unit
+from sqlcrystal.types import Completion, Message, Sampling
 from sqlcrystal.writing import estimate_tokens
 
 WRONG_SHARE = 0.5
 YIELD = 0.3
 ROUNDS_USED = 0.85
-CALLS_PER_ROUND = {"T1": 1, "T2": 1, "T3": 2, "T3-look": 2, "T4": 5, "success": 0, "explore": 2}
-FIRST_ROUND_SAVES = {"T3-look": 1}
-"""T3-look's first round looks for itself: the model is asked for probes from the second on."""
 CARD_TOKENS = 90
 COMPLETION_TOKENS = 70
 SECONDS_PER_TOKEN = 0.0045
@@ -82,24 +78,22 @@ class Peeking:
         self.name, self.digest, self.slots = model.name, model.digest, model.slots
         self._layers = layers
         self._asked: set[str] = set()
-        self.recorded = 0
         self.missing: list[int] = []
         self.seen: list[Completion] = []
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
         """The recorded reply, or a miss that is noted with the length of its prompt."""
         key = request_key(self.digest, messages, sampling)
-        found = next((reply for layer in self._layers if (reply := layer.get(key)) is not None), None)
+        reply = next((reply for layer in self._layers if (reply := layer.get(key)) is not None), None)
         fresh = key not in self._asked
         self._asked.add(key)
-        if found is None:
+        if reply is None:
             if fresh:
                 self.missing.append(sum(estimate_tokens(message.content) for message in messages))
             raise RecordingMiss(f"not recorded: {key[:12]}")
         if fresh:
-            self.recorded += 1
-            self.seen.append(found)
-        return found
+            self.seen.append(reply)
+        return reply
 
     def close(self) -> None:
         """Nothing to release."""
@@ -119,145 +113,111 @@ def plan_study(
         with open_study(study, Path(scratch) / "none.sqlite", model=model, embedder=embedder) as opened:
             layers = [Recording(path) for path in reading]
             try:
-                return Planner(opened, layers, jobs=opened.model.slots).plan()
+                return Planner(opened, layers).plan()
             finally:
-                for one in layers:
-                    one.close()
+                for opened_layer in layers:
+                    opened_layer.close()
 
 
 class Planner:
-    """Walks the phases without asking anything."""
+    """Walks the units without asking anything."""
 
-    def __init__(self, opened: Opened, layers: Sequence[Recording], *, jobs: int) -> None:
-        """Give the study's workshop a model that only peeks."""
-        self.opened = opened
-        self.study = opened.study
+    def __init__(self, opened: Opened, layers: Sequence[Recording]) -> None:
+        """Perform with a model that only peeks."""
+        self.opened, self.study = opened, opened.study
         self.peek = Peeking(opened.model, layers)
-        self.workshop = Workshop(opened.study, opened.design, opened.world, self.peek, opened.workshop.embedder)
-        self.jobs = jobs
-        self.unknown: set[tuple[str, str]] = set()
-        self.guessed_repairs: set[tuple[str, ...]] = set()
-        self.prompt = 0.0
+        self.performer = opened.performer.asking(self.peek)
+        self.holdings: dict[Bank, Holding] = {}
+        self._filled: dict[Bank, list[tuple[Unit, Performed | None]]] = defaultdict(list)
+        self._guessed: set[tuple[str, ...]] = set()
+        self._unknown: set[tuple[str, str]] = set()
 
     def plan(self) -> StudyPlan:
         """The whole plan."""
-        counted = [("", "first attempts", *self._counted(self._attempts))]
-        counted += [
-            (phase.planned.name, phase.setting, *self._counted(partial(self._phase, phase)))
-            for phase in phases(self.opened.design)
-        ]
-        return self._priced(counted)
+        return self._priced([(stretch, *self._walked(stretch)) for stretch in self.opened.work])
 
-    def _counted(self, walk: Callable[[], tuple[float, float]]) -> tuple[int, list[int], float, float]:
-        """What one stretch adds: recorded calls, the lengths of known prompts, guessed calls and their cards."""
-        recorded, missing = self.peek.recorded, len(self.peek.missing)
-        guessed, cards = walk()
-        return self.peek.recorded - recorded, self.peek.missing[missing:], guessed, cards
+    def _walked(self, stretch: Stretch) -> tuple[int, list[int], float]:
+        """What one stretch adds: recorded calls, the lengths of the prompts still to be sent, and guessed calls."""
+        recorded, missing = len(self.peek.seen), len(self.peek.missing)
+        guessed = sum(self._walk(unit) for unit in stretch.units)
+        for bank in {unit.fills for unit in stretch.units if unit.fills is not None}:
+            self._fill(bank, sum(unit.fills == bank for unit in stretch.units))
+        return len(self.peek.seen) - recorded, self.peek.missing[missing:], guessed
 
-    def _attempts(self) -> tuple[float, float]:
-        for case in self.opened.world.benchmark.cases:
-            try:
-                self.workshop.attempt(case.question)
-            except RecordingMiss:
-                self.unknown.add(key_of(case.question))
-        lengths = self.peek.missing or [one.prompt_tokens for one in self.peek.seen]
-        self.prompt = sum(lengths) / max(len(lengths), 1)
-        return 0.0, 0.0
+    def _walk(self, unit: Unit) -> float:
+        """Perform a unit as far as the recording goes; the calls beyond that are guessed."""
+        if any(bank not in self.holdings for bank in unit.needs):
+            return self._answers(unit) + self._repairs(unit, WRONG_SHARE)
+        missing = len(self.peek.missing)
+        try:
+            performed = self.performer.perform(unit, self.holdings)
+        except RecordingMiss:
+            if not unit.arm:
+                self._unknown.add(unit.question.key)
+            share = WRONG_SHARE if unit.question.key in self._unknown else 1.0
+            return max(0.0, self._repairs(unit, share) - (len(self.peek.missing) - missing))
+        if unit.fills is not None:
+            self._filled[unit.fills].append((unit, performed))
+        return 0.0
 
-    def _phase(self, phase: Phase) -> tuple[float, float]:
-        guessed = 0.0
-        for seed in self.study.seeds:
-            complete = True
-            if phase.planned.remembers:
-                more, complete = self._collection(phase.planned, seed)
-                guessed += more
-            if phase.setting != "collection":
-                guessed += self._setting(phase, seed, complete=complete)
-        return guessed, float(phase.planned.arm.k if phase.planned.remembers and phase.setting != "collection" else 0)
+    def _fill(self, bank: Bank, size: int) -> None:
+        """A bank whose collection is recorded to its end can be served from."""
+        filled = self._filled[bank]
+        if len(filled) == size:
+            units, performed = zip(*filled, strict=True)
+            before = self.holdings[units[0].needs[0]] if units[0].needs else Holding()
+            self.holdings[bank] = before.extended(*passed(units, performed))
 
-    def _collection(self, planned: PlannedArm, seed: int) -> tuple[float, bool]:
-        """Guessed calls of a collection, and whether it is recorded to its end."""
-        guessed, complete = 0.0, True
-        for case in self.workshop.splits[seed].learn:
-            question = case.question
-            if key_of(question) in self.unknown:
-                complete = False
-                guessed += self._guess(planned, question, WRONG_SHARE)
-                continue
-            before = len(self.peek.missing)
-            try:
-                self.workshop.collect(planned.arm, question, seed)
-            except RecordingMiss:
-                complete = False
-                guessed += max(0.0, self._guess(planned, question, 1.0) - (len(self.peek.missing) - before))
-        return guessed, complete and planned.arm.passes == 1
+    def _answers(self, unit: Unit) -> float:
+        """A call for each answer; of the questions to learn from, those that will have a card."""
+        return 1.0 if SETTINGS[unit.setting].asks == "held-out" else WRONG_SHARE * YIELD
 
-    def _guess(self, planned: PlannedArm, question: Question, share: float) -> float:
-        """The calls of one repair, counted once for all arms and seeds that share it."""
-        source = {"union": "T3", "union-look": "T3-look"}.get(planned.arm.source, planned.arm.source)
-        writer = planned.arm.writer if planned.arm.writer.startswith("W5") else ""
-        rounds = 1.0 if source == "explore" else max(1.0, self.study.budget * ROUNDS_USED)
-        if gate_of(planned.arm.admission)[0] == "ungated":
-            rounds = 1.0
+    def _repairs(self, unit: Unit, share: float) -> float:
+        """The calls of one repair and its card, counted once for all arms and seeds that share them."""
+        if not unit.arm or not (unit.fills is not None or SETTINGS[unit.setting].repairs):
+            return 0.0
+        arm = self.opened.design.arm(unit.arm).arm
+        ungated = unit.fills is not None and arm.admission == "ungated"
+        database = self.opened.world.database(unit.question.database)
+        source = assembly.source(arm.source, model=self.peek, database=database, budget=self.study.budget)
         calls = 0.0
-        if (source, *key_of(question)) not in self.guessed_repairs:
-            self.guessed_repairs.add((source, *key_of(question)))
-            calls += rounds * CALLS_PER_ROUND[source] - FIRST_ROUND_SAVES.get(source, 0)
-        if writer and (source, writer, *key_of(question)) not in self.guessed_repairs:
-            self.guessed_repairs.add((source, writer, *key_of(question)))
+        memory = unit.arm if unit.needs else ""
+        if self._first_time(arm.source, memory, *unit.question.key):
+            calls += source.calls_in(1.0 if ungated else max(1.0, self.study.budget * ROUNDS_USED))
+        capsule = unit.fills is not None and arm.writer.startswith("W5")
+        if capsule and self._first_time(arm.source, arm.writer, *unit.question.key):
             calls += YIELD
         return share * calls
 
-    def _setting(self, phase: Phase, seed: int, *, complete: bool) -> float:
-        planned, setting, workshop = phase.planned, phase.setting, self.workshop
-        held_out = [case.question for case in workshop.splits[seed].held_out]
-        repetitions = runs(setting, self.study.reruns)
-        if not complete:
-            banked = len(workshop.splits[seed].learn) * WRONG_SHARE * YIELD
-            repair = sum(self._guess(planned, one, WRONG_SHARE) for one in held_out) if setting == "repair" else 0.0
-            return len(repetitions) * (len(held_out) if setting in ("transfer", "repair", "again") else banked) + repair
-        questions = held_out
-        if setting in ("replay", "retention", "rerun"):
-            bank = workshop.served(planned, seed).bank
-            questions = [card.question for name in bank.databases() for card in bank.cards(name)]
-        return sum(self._walk(phase, one, seed, run) for one in questions for run in repetitions)
+    def _first_time(self, *key: str) -> bool:
+        fresh = key not in self._guessed
+        self._guessed.add(key)
+        return fresh
 
-    def _walk(self, phase: Phase, question: Question, seed: int, run: int) -> float:
-        planned, before = phase.planned, len(self.peek.missing)
-        try:
-            if phase.setting == "rerun":
-                self.workshop.attempt(question, solver=planned.arm.solver, run=run)
-                return 0.0
-            answered = self.workshop.answer(planned, question, seed, own=phase.setting == "replay", run=run)
-            if phase.setting == "repair":
-                self.workshop.repair(planned.arm.source, answered)
-        except RecordingMiss:
-            if phase.setting == "repair":
-                share = WRONG_SHARE if key_of(question) in self.unknown else 1.0
-                return max(0.0, self._guess(planned, question, share) - (len(self.peek.missing) - before))
-        return 0.0
-
-    def _priced(self, counted: Sequence[tuple[str, str, int, list[int], float, float]]) -> StudyPlan:
-        seen = self.peek.seen
+    def _priced(self, walked: Sequence[tuple[Stretch, int, list[int], float]]) -> StudyPlan:
+        seen, prices, jobs = self.peek.seen, self.study.prices, self.opened.model.slots
         measured = len(seen) >= ENOUGH
-        completion = sum(one.completion_tokens for one in seen) / len(seen) if measured else COMPLETION_TOKENS
-        weight = sum(one.prompt_tokens + COMPLETION_WEIGHT * one.completion_tokens for one in seen)
-        pace = sum(one.seconds for one in seen) / weight if measured and weight else SECONDS_PER_TOKEN
-        prices = self.study.prices
+        completion = sum(reply.completion_tokens for reply in seen) / len(seen) if measured else COMPLETION_TOKENS
+        weight = sum(reply.prompt_tokens + COMPLETION_WEIGHT * reply.completion_tokens for reply in seen)
+        pace = sum(reply.seconds for reply in seen) / weight if measured and weight else SECONDS_PER_TOKEN
+        lengths = self.peek.missing or [reply.prompt_tokens for reply in seen]
+        usual = sum(lengths) / max(len(lengths), 1)
         work = []
-        for arm, setting, recorded, lengths, guessed, cards in counted:
-            prompts = sum(lengths) + guessed * (self.prompt + cards * CARD_TOKENS)
-            completions = (len(lengths) + guessed) * completion
+        for stretch, recorded, missing, guessed in walked:
+            planned = self.opened.design.arm(stretch.arm) if stretch.arm else None
+            cards = planned.arm.k if planned and planned.remembers and stretch.setting != "collection" else 0
+            prompts = sum(missing) + guessed * (usual + cards * CARD_TOKENS)
+            completions = (len(missing) + guessed) * completion
             work.append(
                 PlannedWork(
-                    arm=arm,
-                    setting=setting,
+                    arm=stretch.arm,
+                    setting=stretch.setting if stretch.arm else stretch.label,
                     recorded=recorded,
-                    known=len(lengths),
+                    known=len(missing),
                     guessed=round(guessed, 1),
                     prompt_tokens=round(prompts),
                     completion_tokens=round(completions),
-                    minutes=round(pace * (prompts + COMPLETION_WEIGHT * completions) / self.jobs / 60, 2),
+                    minutes=round(pace * (prompts + COMPLETION_WEIGHT * completions) / jobs / 60, 2),
                     money=round((prompts * prices.prompt + completions * prices.completion) / 1e6, 4),
                 )
             )
@@ -266,19 +226,19 @@ class Planner:
             digest=self.opened.digest,
             model=self.opened.model.name,
             work=tuple(work),
-            recorded=sum(one.recorded for one in work),
-            calls=round(sum(one.calls for one in work)),
-            prompt_tokens=sum(one.prompt_tokens for one in work),
-            completion_tokens=sum(one.completion_tokens for one in work),
-            minutes=round(sum(one.minutes for one in work), 1),
-            money=round(sum(one.money for one in work), 4),
+            recorded=sum(each.recorded for each in work),
+            calls=round(sum(each.calls for each in work)),
+            prompt_tokens=sum(each.prompt_tokens for each in work),
+            completion_tokens=sum(each.completion_tokens for each in work),
+            minutes=round(sum(each.minutes for each in work), 1),
+            money=round(sum(each.money for each in work), 4),
             assumptions={
                 "share of first attempts that are wrong, where unknown": WRONG_SHARE,
                 "share of wrong ones that repair banks, where unknown": YIELD,
                 "share of the repair budget that is used, where unknown": ROUNDS_USED,
                 "completion tokens a call": round(completion, 1),
                 "seconds a token (a completion token counts as 10)": round(pace, 6),
-                "calls at once": self.jobs,
+                "calls at once": jobs,
             },
             measured=measured,
         )

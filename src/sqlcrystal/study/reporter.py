@@ -6,12 +6,12 @@ from typing import Protocol
 class Reporter(Protocol):
     """Who is told how far a run is."""
 
-    def start(self, label: str, total: int) -> None:
-        """A stretch of work begins."""
+    def start(self, total: int) -> None:
+        """So many units lie ahead."""
         ...
 
-    def step(self) -> None:
-        """One question is done."""
+    def step(self, label: str) -> None:
+        """One unit of the named stretch is done."""
         ...
 
     def note(self, text: str) -> None:
@@ -22,10 +22,10 @@ class Reporter(Protocol):
 class Silent:
     """A reporter that tells nobody."""
 
-    def start(self, label: str, total: int) -> None:
+    def start(self, total: int) -> None:
         """Say nothing."""
 
-    def step(self) -> None:
+    def step(self, label: str) -> None:
         """Say nothing."""
 
     def note(self, text: str) -> None:

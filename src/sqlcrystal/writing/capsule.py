@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.protocols import Database, LanguageModel
-from sqlcrystal.types import Episode, Message, Sampling
-from sqlcrystal.writing.card import CardWriter, one_line
+from sqlcrystal.types import Call, Episode, Message, Sampling
+from sqlcrystal.writing.card import one_line
 from sqlcrystal.writing.diffs import DiffMode
 from sqlcrystal.writing.fence import fence
 from sqlcrystal.writing.lexicon import lexicon
@@ -47,32 +47,31 @@ class CapsuleWriter(DiffMode):
         super().__init__(database)
         self.model = model
 
-    def render(self, episode: Episode) -> str:
+    def compose(self, episode: Episode) -> tuple[str, tuple[Call, ...]]:
         """The labelled diff and the capsule."""
-        capsule = distil(self.model, self.database, episode)
+        capsule, call = distil(self.model, self.database, episode)
         lines = [f"- {label}: {text}" for field, label in LABELS.items() if (text := getattr(capsule, field))]
-        return "\n".join([super().render(episode), *lines])
+        return "\n".join([self.render(episode), *lines]), (call,)
 
 
-class LessonWriter(CardWriter):
+class LessonWriter(CapsuleWriter):
     """W5-lesson: the capsule's lesson alone, without any SQL."""
 
     name: ClassVar[str] = "W5-lesson"
 
-    def __init__(self, database: Database, model: LanguageModel) -> None:
-        super().__init__(database)
-        self.model = model
-
-    def render(self, episode: Episode) -> str:
+    def compose(self, episode: Episode) -> tuple[str, tuple[Call, ...]]:
         """The lesson, if it survived the fence."""
-        return f"- Lesson: {distil(self.model, self.database, episode).lesson or '(none)'}"
+        capsule, call = distil(self.model, self.database, episode)
+        return f"- Lesson: {capsule.lesson or '(none)'}", (call,)
 
 
-def distil(model: LanguageModel, database: Database, episode: Episode) -> Capsule:
+def distil(model: LanguageModel, database: Database, episode: Episode) -> tuple[Capsule, Call]:
     """Ask for a capsule and fence every field of it."""
-    completion = model.chat(prompt(episode), sampling=SAMPLING)
+    messages = prompt(episode)
+    completion = model.chat(messages, sampling=SAMPLING)
     capsule, known = read(completion.text), lexicon(database)
-    return Capsule(**{field: fence(one_line(getattr(capsule, field)), episode, known) for field in LABELS})
+    fenced = Capsule(**{field: fence(one_line(getattr(capsule, field)), episode, known) for field in LABELS})
+    return fenced, Call(purpose="capsule", messages=messages, sampling=SAMPLING, completion=completion)
 
 
 def prompt(episode: Episode) -> tuple[Message, Message]:

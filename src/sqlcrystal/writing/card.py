@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from sqlcrystal.protocols import Database
-from sqlcrystal.types import Admitted, Card, CardId, Episode
+from sqlcrystal.types import Admitted, Call, Card, CardId, Episode, Written
 
 WORD_PIECE = re.compile(r"[^\W\d_]{1,5}|\d{1,3}|[^\w\s]|_")
 
 
 class CardWriter(ABC):
-    """Renders an episode as the text that later questions see; a subclass says how."""
+    """Renders an episode as the text that later questions see; a subclass renders it, or composes it with a model."""
 
     name: ClassVar[str]
 
@@ -21,15 +21,20 @@ class CardWriter(ABC):
 
     @abstractmethod
     def render(self, episode: Episode) -> str:
-        """The card's text."""
+        """The card's text, as far as it follows from the episode alone."""
 
-    def write(self, admitted: Admitted) -> Card:
+    def compose(self, episode: Episode) -> tuple[str, tuple[Call, ...]]:
+        """The card's text and the model calls it took: none, unless a subclass asks."""
+        return self.render(episode), ()
+
+    def write(self, admitted: Admitted) -> Written:
         """Turn an admitted episode into a card."""
         if not isinstance(admitted, Admitted):
             raise TypeError("a writer accepts nothing but what admission let through")
         episode = admitted.episode
-        text = self.render(episode).strip()
-        return Card(
+        composed, calls = self.compose(episode)
+        text = composed.strip()
+        card = Card(
             id=card_id(episode, self.name),
             database=episode.question.database,
             question=episode.question,
@@ -41,6 +46,7 @@ class CardWriter(ABC):
             fingerprint=self.database.fingerprint(),
             tokens=estimate_tokens(text),
         )
+        return Written(card, calls)
 
 
 def card_id(episode: Episode, writer: str) -> CardId:

@@ -1,11 +1,12 @@
 """`sqlcrystal study`: run a study, go on with it, and say beforehand what it will cost."""
 
+import shlex
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,6 +32,8 @@ study_app = typer.Typer(help="Controlled studies: run, plan, report.")
 
 SECONDS_BETWEEN_LINES = 30.0
 SECONDS_OF_PACE = 120.0
+ROWS_ON_A_SCREEN = 12
+LABELS_IN_A_LINE = 6
 StudyPath = Annotated[Path, typer.Argument(metavar="FILE", help="A study file, e.g. studies/quarry.toml.")]
 Overrides = Annotated[
     list[str] | None,
@@ -71,13 +74,16 @@ def run(
     with told() as reporter:
         finished = run_study(study, folder, jobs=jobs, engine=engine, minutes=until, reporter=reporter)
     _print_finished(finished, as_json=json)
+    if finished.left_out and study.mode != "replay":  # a replay that reports what is recorded is whole
+        _say_what_is_left(finished)
+        raise typer.Exit(1)
 
 
 @study_app.command("plan")
 def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json: Json = False) -> None:
     """Say what a study will send and cost, after what is recorded already; asks no model."""
     from sqlcrystal.config import read_study
-    from sqlcrystal.study.opening import RECORDING
+    from sqlcrystal.study.folder import RECORDING
     from sqlcrystal.study.plan import PlannedWork, plan_study
 
     study = read_study(file, overrides or ())
@@ -138,8 +144,7 @@ class Told:
     def __init__(self, console: Console) -> None:
         """Draw on this console."""
         self._console = console
-        self._lock = Lock()
-        self._label, self._done, self._total = "", 0, 0
+        self._done, self._total = 0, 0
         self._last = time.monotonic()
         self._pace = Pace(self._last)
         self._bar: Progress | None = None
@@ -150,31 +155,27 @@ class Told:
             self._bar = Progress(*columns, rate, TimeElapsedColumn(), TimeRemainingColumn(), console=console)
             self._bar.start()
 
-    def start(self, label: str, total: int) -> None:
-        """A stretch of work begins."""
-        with self._lock:
-            self._label, self._done, self._total = label, 0, total
-            self._pace = Pace(time.monotonic())
-            if self._bar is not None:
-                if self._task is not None:
-                    self._bar.remove_task(self._task)
-                self._task = self._bar.add_task(label, total=total, rate="")
+    def start(self, total: int) -> None:
+        """So many units lie ahead."""
+        self._total = total
+        self._pace = Pace(time.monotonic())
+        if self._bar is not None:
+            self._task = self._bar.add_task("", total=total, rate="")
 
-    def step(self) -> None:
-        """One question is done."""
-        with self._lock:
-            self._done += 1
-            now = time.monotonic()
-            rate = self._pace.step(now)
-            if self._bar is not None and self._task is not None:
-                self._bar.update(self._task, completed=self._done, rate=f"{rate:.2f}/s")
-            elif now - self._last >= SECONDS_BETWEEN_LINES:
-                self._last = now
-                left = (self._total - self._done) / rate
-                self._console.print(
-                    f"{self._label}: {self._done}/{self._total}, {rate:.2f}/s, {left:.0f} s left of this stretch",
-                    soft_wrap=True,
-                )
+    def step(self, label: str) -> None:
+        """One unit of the named stretch is done."""
+        self._done += 1
+        now = time.monotonic()
+        rate = self._pace.step(now)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=self._done, description=label, rate=f"{rate:.2f}/s")
+        elif now - self._last >= SECONDS_BETWEEN_LINES:
+            self._last = now
+            left = (self._total - self._done) / rate
+            self._console.print(
+                f"{self._done}/{self._total} units, now {label}, {rate:.2f}/s, at most {left:.0f} s left",
+                soft_wrap=True,
+            )
 
     def note(self, text: str) -> None:
         """Something worth a line."""
@@ -216,9 +217,26 @@ def _print_finished(finished: "Finished", *, as_json: bool) -> None:
             }
         )
         return
-    print_table(f"{manifest.study}, {manifest.model}", ["arm", "setting", "n", "right", "%"], table)
-    typer.echo(
-        f"{finished.folder}: {len(finished.ledger.outcomes)} answers, {finished.sent} model calls sent this time"
-    )
-    for label, reason in finished.left_out.items():
-        typer.echo(f"left out: {label} ({reason})")
+    headline = {arm.name for arm in manifest.arms if arm.name == manifest.default_arm or not arm.remembers}
+    shown = table if len(table) <= ROWS_ON_A_SCREEN else [row for row in table if row[0] in headline]
+    print_table(f"{manifest.study}, {manifest.model}", ["arm", "setting", "n", "right", "%"], shown)
+    if len(shown) < len(table):
+        typer.echo(f"and {len(table) - len(shown)} more in {finished.folder / 'results.csv'}")
+    done, planned = len(counts), len(counts) + len(finished.left_out)
+    sent = f"{finished.sent} model calls sent this time"
+    typer.echo(f"{finished.folder}: {done} of {planned} arms and settings complete, {sent}")
+
+
+def _say_what_is_left(finished: "Finished") -> None:
+    """What is not complete, why, and the command that goes on with it; on stderr, and one screen at most."""
+    for reason, labels in _by_reason(finished.left_out):
+        listed = ", ".join(labels[:LABELS_IN_A_LINE]) + (" …" if len(labels) > LABELS_IN_A_LINE else "")
+        typer.echo(f"unfinished: {listed}: {reason}", err=True)
+    typer.echo(f"go on with: sqlcrystal {shlex.join(sys.argv[1:])}", err=True)
+
+
+def _by_reason(left_out: dict[str, str]) -> list[tuple[str, list[str]]]:
+    grouped: dict[str, list[str]] = {}
+    for label, reason in left_out.items():
+        grouped.setdefault(reason, []).append(label)
+    return list(grouped.items())[:ROWS_ON_A_SCREEN]

@@ -1,0 +1,47 @@
+"""Memory as a question meets it: a bank, how it is searched, how many cards come, and in which order they stand."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from sqlcrystal.consumption.selection import own_cards
+from sqlcrystal.protocols import Bank, Retriever
+from sqlcrystal.types import Card, Question, Retrieved
+
+CardOrder = Literal["rank", "stable"]
+
+
+class BankMemory:
+    """The k best cards of a bank; a question sees cards that came from itself only if `own` allows it."""
+
+    def __init__(
+        self, bank: Bank, retriever: Retriever, *, k: int, order: CardOrder = "rank", own: bool = False
+    ) -> None:
+        self.bank = bank
+        self.retriever = retriever
+        self.k = k
+        self.order = order
+        self.own = own
+
+    def recall(self, question: Question) -> tuple[Retrieved, ...]:
+        """At most k cards, best first."""
+        exclude = None if self.own else own_cards(question, self.bank)
+        return tuple(self.retriever.retrieve(question, self.bank, k=self.k, exclude=exclude))
+
+    def arrange(self, retrieved: Sequence[Retrieved]) -> list[Card]:
+        """Best first; or by question id, so that the prompts of a database share a prefix that a cache can reuse."""
+        cards = [each.card for each in retrieved]
+        if self.order == "rank":
+            return cards
+        return sorted(cards, key=lambda card: (card.question.database, card.question.id))
+
+
+class NoMemory:
+    """What a question meets that is asked without memory: nothing, wherever it is asked."""
+
+    def recall(self, question: Question) -> tuple[Retrieved, ...]:  # noqa: ARG002
+        """No card."""
+        return ()
+
+    def arrange(self, retrieved: Sequence[Retrieved]) -> list[Card]:  # noqa: ARG002
+        """No card."""
+        return []

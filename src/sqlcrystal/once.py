@@ -1,0 +1,49 @@
+"""Work that is done once for all who need it, from however many threads."""
+
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from threading import Lock
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Once(Generic[Key, Value]):
+    """Values by key; who asks while a value is being made waits for it, and gets its failure if it fails."""
+
+    def __init__(
+        self, *, keep: Callable[[Value], bool] = lambda _: True, errors: tuple[type[Exception], ...] = ()
+    ) -> None:
+        """`keep` says which values are remembered, and `errors` which failures; the rest is tried again when asked."""
+        self._keep = keep
+        self._errors = errors
+        self._lock = Lock()
+        self._made: dict[Key, Future[Value]] = {}
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        """The value under a key."""
+        with self._lock:
+            future = self._made.get(key)
+            mine = future is None
+            if future is None:
+                future = self._made[key] = Future()
+        if mine:
+            self._settle(key, future, make)
+        return future.result()
+
+    def _settle(self, key: Key, future: Future[Value], make: Callable[[], Value]) -> None:
+        try:
+            value = make()
+        except BaseException as error:
+            if not isinstance(error, self._errors):
+                self._forget(key)
+            future.set_exception(error)
+            return
+        if not self._keep(value):
+            self._forget(key)
+        future.set_result(value)
+
+    def _forget(self, key: Key) -> None:
+        with self._lock:
+            del self._made[key]

@@ -1,0 +1,132 @@
+"""The memory of every arm and seed, built from what the collections hold: cut, matched or permuted as the arm says."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+
+from msgspec import Struct
+
+from sqlcrystal import assembly
+from sqlcrystal.bank import FrozenBank
+from sqlcrystal.consumption import BankMemory, CardOrder, Mispaired, counts_of, fraction, matched, mispair
+from sqlcrystal.once import Once
+from sqlcrystal.protocols import Embedder, Retriever
+from sqlcrystal.study.design import MATCHED, Design, PlannedArm, bank_share
+from sqlcrystal.study.ledger import BankedCard
+from sqlcrystal.study.remembered import RememberedMemory
+from sqlcrystal.study.units import Bank, bank_of
+from sqlcrystal.study.world import World
+from sqlcrystal.types import Card, CardId
+from sqlcrystal.writing import estimate_tokens
+from sqlcrystal.writing.modes import modes
+from sqlcrystal.writing.verbatim import render
+
+# Arms share most of their cards, and telling modes apart is the slowest step of an audit.
+_modes = cache(modes)
+
+
+class BankedEpisode(Struct, frozen=True):
+    """A card as a collection made it, with the two queries of its repair; a first-try success has none."""
+
+    card: Card
+    repaired: tuple[str | None, str] | None = None
+
+
+class Holding(Struct, frozen=True):
+    """What a finished collection holds, in the order it was banked, and which questions are still without a card."""
+
+    episodes: tuple[BankedEpisode, ...] = ()
+    missed: frozenset[tuple[str, str]] = frozenset()
+
+    def extended(self, episodes: Iterable[BankedEpisode], missed: Iterable[tuple[str, str]]) -> "Holding":
+        """What it holds after a further pass."""
+        return Holding((*self.episodes, *episodes), frozenset(missed))
+
+
+class Served(Struct, frozen=True):
+    """An arm's memory for one seed: what is searched, what is shown, and how it is searched."""
+
+    searched: FrozenBank
+    shown: FrozenBank
+    retriever: Retriever
+
+
+class Memories:
+    """Builds each arm's memory once it is needed; who calls has seen to it that the collections are complete."""
+
+    def __init__(self, design: Design, world: World, embedder: Callable[[], Embedder], *, order: CardOrder) -> None:
+        self.design, self._world, self._embedder, self._order = design, world, embedder, order
+        self._served: Once[tuple[str, int, int], Served] = Once()
+        self._memories: Once[tuple[str, int, int, bool], RememberedMemory] = Once()
+        self._retrievers: Once[tuple[str, int], Retriever] = Once()
+
+    def of(
+        self, planned: PlannedArm, seed: int, holdings: Mapping[Bank, Holding], *, own: bool, after: int
+    ) -> RememberedMemory:
+        """What a question of this arm and seed may be told, as it stands after so many passes."""
+
+        def make() -> RememberedMemory:
+            served = self.served(planned, seed, holdings, after=after)
+            memory = BankMemory(served.searched, served.retriever, k=planned.arm.k, order=self._order, own=own)
+            return RememberedMemory(memory)
+
+        return self._memories.get((planned.name, seed, after, own), make)
+
+    def served(
+        self, planned: PlannedArm, seed: int, holdings: Mapping[Bank, Holding], *, after: int | None = None
+    ) -> Served:
+        """The arm's bank, cut and permuted as the arm says, with its retriever."""
+        number = after or planned.arm.passes
+        return self._served.get((planned.name, seed, number), lambda: self._serve(planned, seed, holdings, number))
+
+    def audit(self, planned: PlannedArm, seed: int, holdings: Mapping[Bank, Holding], *, rule: str) -> list[BankedCard]:
+        """The cards of an arm's bank as they are shown, each with the oracle's bit and its failure modes."""
+        episodes: dict[CardId, BankedEpisode] = {
+            episode.card.id: episode for episode in holdings[bank_of(planned, seed)].episodes
+        }
+        shown = self.served(planned, seed, holdings).shown
+        return [
+            self._audited(planned.name, seed, card, episodes.get(card.id), rule)
+            for database in shown.databases()
+            for card in shown.cards(database)
+        ]
+
+    def _serve(self, planned: PlannedArm, seed: int, holdings: Mapping[Bank, Holding], after: int) -> Served:
+        arm = planned.arm
+        bank = FrozenBank(episode.card for episode in holdings[bank_of(planned, seed, after)].episodes)
+        if share := bank_share(arm.bank):
+            bank = fraction(bank, share, seed=seed)
+        elif cut := MATCHED.fullmatch(arm.bank):
+            other = self.served(self.design.arm(cut[1]), seed, holdings).searched
+            bank = matched(bank, counts_of(other), draw=int(cut[2]), seed=seed)
+        retriever = self._retriever(arm.retriever, seed)
+        if arm.correspondence == "permuted":
+            mispairing = mispair(bank, seed=seed, render=render, count_tokens=estimate_tokens)
+            return Served(bank, mispairing.bank, Mispaired(retriever, mispairing))
+        return Served(bank, bank, retriever)
+
+    def _retriever(self, name: str, seed: int) -> Retriever:
+        def make() -> Retriever:
+            reach = assembly.Reach(
+                embedder=self._embedder, schema_of=lambda name: self._world.database(name).schema(), seed=seed
+            )
+            return assembly.retriever(name, reach=reach)
+
+        return self._retrievers.get((name, seed if name == "random" else 0), make)
+
+    def _audited(self, arm: str, seed: int, card: Card, episode: BankedEpisode | None, rule: str) -> BankedCard:
+        dialect = self._world.database(card.database).dialect
+        return BankedCard(
+            arm=arm,
+            seed=seed,
+            id=card.id,
+            database=card.database,
+            question_id=card.question.id,
+            question=card.question.text,
+            sql=card.sql,
+            text=card.text,
+            tokens=card.tokens,
+            source=card.source,
+            signal=card.admission.signal,
+            right=self._world.oracle.judge(card.question, card.sql).rules[rule],
+            modes=_modes(*episode.repaired, dialect) if episode and episode.repaired else (),
+        )

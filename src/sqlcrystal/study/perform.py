@@ -1,0 +1,211 @@
+"""One unit through the pipeline: retrieve → solve → execute → score, and for a collection repair → admit → write."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from sqlcrystal import assembly, pipeline
+from sqlcrystal.benchmarks.oracle import UNJUDGED, Judgement
+from sqlcrystal.config import StudyFile
+from sqlcrystal.consumption import NoMemory
+from sqlcrystal.errors import ModelRejected
+from sqlcrystal.once import Once
+from sqlcrystal.protocols import LanguageModel
+from sqlcrystal.study.design import PlannedArm, gate_of
+from sqlcrystal.study.ledger import Outcome
+from sqlcrystal.study.log import Line, line_of
+from sqlcrystal.study.memories import BankedEpisode, Holding, Memories
+from sqlcrystal.study.remembered import (
+    REPEATED,
+    Attempts,
+    Cards,
+    Efforts,
+    RememberedSolver,
+    RememberedSource,
+    RememberedWriter,
+)
+from sqlcrystal.study.setting import SETTINGS
+from sqlcrystal.study.units import Bank, Unit
+from sqlcrystal.study.world import World
+from sqlcrystal.types import Episode, Sampling
+
+SINGLE_SHOT = "single-shot"
+
+
+class Performed(Struct, frozen=True, kw_only=True):
+    """What came of a unit: its row, its line in the log, and for a collection the card or that there is none yet."""
+
+    outcome: Outcome
+    line: Line
+    banked: BankedEpisode | None = None
+    missed: bool = False
+
+
+class Performer:
+    """Performs units from many threads; equal work is done once, by stages that remember."""
+
+    def __init__(self, study: StudyFile, world: World, model: LanguageModel, memories: Memories) -> None:
+        """Nothing is asked yet."""
+        self.study, self.world, self.model, self.memories = study, world, model, memories
+        self.design = memories.design
+        self._attempts: Attempts = Once(errors=REPEATED)
+        self._efforts: Efforts = Once(errors=REPEATED)
+        self._cards: Cards = Once(errors=REPEATED)
+
+    def asking(self, model: LanguageModel) -> "Performer":
+        """A performer over the same world and memories that asks another model, and has done nothing yet."""
+        return Performer(self.study, self.world, model, self.memories)
+
+    def perform(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> Performed | None:
+        """One unit; None when it has no row, as for a question whose card is not in the bank after all."""
+        if not self._is_asked(unit, holdings):
+            return None
+        try:
+            answer = self._answer(unit, holdings)
+        except ModelRejected:  # the same prompt would be refused again, so the question is unevaluable
+            if not unit.arm:
+                raise
+            return self._settle(unit, None, None)
+        return self._settle(unit, answer, self._learn(unit, answer)) if unit.arm else None
+
+    def prefix(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> tuple[str, ...]:
+        """What the unit's prompt starts with: the database, then the cards in their order."""
+        memory = self._memory(unit, holdings)
+        cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, holdings) else ()
+        return (unit.question.database, *(card.text for card in cards))
+
+    # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _answer(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> pipeline.Answer:
+        database = self.world.database(unit.question.database)
+        name = self._planned(unit).arm.solver if unit.arm and unit.fills is None else SINGLE_SHOT
+        sampling = Sampling(max_tokens=self.study.max_tokens, index=unit.repetition if unit.fills is None else 0)
+        solver = assembly.solver(name, model=self.model, database=database, sampling=sampling)
+        remembered = RememberedSolver(solver, self._attempts, name=name, repetition=sampling.index)
+        memory = self._memory(unit, holdings)
+        return pipeline.answer(unit.question, memory=memory, solver=remembered, database=database)
+
+    def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
+        """What repair makes of an answer, and in a collection its card; None where repair is not to be had."""
+        arm, repairs = self._planned(unit).arm, SETTINGS[unit.setting].repairs
+        if (unit.fills is None and not repairs) or not self.world.oracle.evaluable(unit.question):
+            return None
+        database = self.world.database(unit.question.database)
+        name, rate = gate_of(arm.admission if unit.fills is not None else repairs)
+        bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed)
+        regime = assembly.regime(name, bench=bench)
+        source = RememberedSource(
+            assembly.source(arm.source, model=self.model, database=database, budget=self.study.budget),
+            self._efforts,
+            regime=name,
+        )
+        if unit.fills is None:
+            return pipeline.Lesson(
+                effort=pipeline.repair(answer.attempt, trigger=regime.trigger, source=source, accept=regime.accept)
+            )
+        writer = assembly.writer(arm.writer, database=database, model=self.model)
+        return pipeline.learn(
+            answer.attempt,
+            trigger=regime.trigger,
+            source=source,
+            accept=regime.accept,
+            verifier=regime.verifier,
+            writer=RememberedWriter(writer, self._cards, name=arm.writer),
+        )
+
+    def _memory(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> pipeline.Memory:
+        setting = SETTINGS[unit.setting]
+        if setting.memory == "none" or not unit.needs:
+            return NoMemory()
+        own, after = setting.memory == "own", unit.needs[0].after
+        return self.memories.of(self._planned(unit), unit.seed, holdings, own=own, after=after)
+
+    def _is_asked(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> bool:
+        """Whether the unit has a question to ask: one that is banked, or in a further pass one still without a card."""
+        if SETTINGS[unit.setting].asks == "banked":
+            served = self.memories.served(self._planned(unit), unit.seed, holdings)
+            return any(card.question.key == unit.question.key for card in served.searched.cards(unit.question.database))
+        if unit.fills is not None and unit.needs:
+            return unit.question.key in holdings[unit.needs[0]].missed
+        return True
+
+    def _planned(self, unit: Unit) -> PlannedArm:
+        return self.design.arm(unit.arm)
+
+    # ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _settle(self, unit: Unit, answer: pipeline.Answer | None, lesson: pipeline.Lesson | None) -> Performed:
+        oracle = self.world.oracle
+        first_sql = answer.attempt.sql if answer else None
+        sql = self._final_sql(unit, first_sql, lesson)
+        first = oracle.judge(unit.question, first_sql) if answer else UNJUDGED
+        final = oracle.judge(unit.question, sql) if answer else UNJUDGED
+        outcome = self._outcome(unit, answer, lesson, sql=sql, first=first, final=final)
+        line = line_of(outcome, unit.question, answer, lesson, digest=self.model.digest)
+        wrong = answer is None or first_sql is None or not oracle.right(unit.question, first_sql)
+        banked = _banked(lesson)
+        return Performed(outcome=outcome, line=line, banked=banked, missed=wrong and banked is None)
+
+    def _final_sql(self, unit: Unit, first_sql: str | None, lesson: pipeline.Lesson | None) -> str | None:
+        """The last candidate, or else the attempt's; where the engine decides, what it refused replaces nothing."""
+        if lesson is None:
+            return first_sql
+        by_engine = "engine" in (SETTINGS[unit.setting].repairs, unit.fills and unit.fills.admission)
+        candidate = lesson.effort.episode if by_engine else lesson.effort.last_candidate
+        return candidate.sql if candidate is not None else first_sql
+
+    def _outcome(
+        self,
+        unit: Unit,
+        answer: pipeline.Answer | None,
+        lesson: pipeline.Lesson | None,
+        *,
+        sql: str | None,
+        first: Judgement,
+        final: Judgement,
+    ) -> Outcome:
+        rule = self.study.rule
+        rounds = lesson.effort.rounds if lesson else ()
+        calls = [*(answer.attempt.calls if answer else ()), *(lesson.calls if lesson else ())]
+        retrieved = answer.retrieved if answer else ()
+        return Outcome(
+            arm=unit.arm,
+            setting=unit.setting,
+            seed=unit.seed,
+            question=unit.question.id,
+            database=unit.question.database,
+            difficulty=unit.question.difficulty,
+            right=final.rules[rule],
+            first_right=first.rules[rule],
+            rules=final.rules,
+            kind=final.named(rule),
+            sql=sql,
+            first_sql=answer.attempt.sql if answer else None,
+            cards=tuple(each.card.id for each in retrieved),
+            scores=tuple(each.score for each in retrieved),
+            calls=len(calls),
+            rounds=len(rounds),
+            probes=sum(len(spent.probes) for spent in rounds),
+            prompt_tokens=sum(call.completion.prompt_tokens for call in calls),
+            completion_tokens=sum(call.completion.completion_tokens for call in calls),
+            seconds=round(sum(call.completion.seconds for call in calls), 6),
+            run=unit.repetition if SETTINGS[unit.setting].repeats else 0,
+        )
+
+
+def _banked(lesson: pipeline.Lesson | None) -> BankedEpisode | None:
+    """The card with the two queries of its repair; a first-try success was not repaired."""
+    if lesson is None or lesson.card is None:
+        return None
+    episode: Episode | None = lesson.effort.episode
+    repaired = (episode.attempt.sql, episode.sql) if episode is not None and episode.rounds else None
+    return BankedEpisode(lesson.card, repaired)
+
+
+def passed(
+    units: Iterable[Unit], performed: Iterable[Performed | None]
+) -> tuple[list[BankedEpisode], list[tuple[str, str]]]:
+    """What a pass over a collection banked, and which of its questions it missed."""
+    came = [(unit, each) for unit, each in zip(units, performed, strict=True) if each is not None]
+    episodes = [each.banked for _, each in came if each.banked is not None]
+    return episodes, [unit.question.key for unit, each in came if each.missed]

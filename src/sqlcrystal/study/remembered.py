@@ -1,0 +1,130 @@
+"""Stages that do each piece of work once, whichever arms and seeds need it."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from sqlcrystal.errors import ModelError, RecordingMiss
+from sqlcrystal.once import Once
+from sqlcrystal.pipeline import Memory
+from sqlcrystal.protocols import Check, Database, Solver, Source, Writer
+from sqlcrystal.types import (
+    Admitted,
+    Attempt,
+    Card,
+    Effort,
+    Execution,
+    Failure,
+    FailureKind,
+    Message,
+    Question,
+    Retrieved,
+    Written,
+)
+
+KEPT_ROWS = 5_000
+USUAL_ROWS = 100_000
+QuestionKey: TypeAlias = tuple[str, str]
+REPEATED = (ModelError, RecordingMiss)
+"""What failed once fails for all units of the run that need it; it is not sent again until the next run."""
+Attempts: TypeAlias = Once[tuple[str, int, QuestionKey, tuple[str, ...]], Attempt]
+Efforts: TypeAlias = Once[tuple[str, str, bool, QuestionKey, tuple[Message, ...]], Effort]
+Cards: TypeAlias = Once[tuple[str, str, str, str, QuestionKey, str, tuple[Message, ...]], Written]
+
+
+class RememberedSolver:
+    """A solver that answers a question once for each repetition and each text of its cards."""
+
+    def __init__(self, solver: Solver, attempts: Attempts, *, name: str, repetition: int) -> None:
+        self._solver, self._attempts, self._name, self._repetition = solver, attempts, name, repetition
+
+    def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
+        """The attempt, made when it is first needed."""
+        key = (self._name, self._repetition, question.key, tuple(card.text for card in cards))
+        return self._attempts.get(key, lambda: self._solver.solve(question, cards))
+
+
+class RememberedSource:
+    """A source that works on an attempt once in each regime, which decides what it accepts."""
+
+    def __init__(self, source: Source, efforts: Efforts, *, regime: str) -> None:
+        self._source, self._efforts, self._regime = source, efforts, regime
+        self.name = source.name
+
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
+        """The effort, made when it is first needed."""
+        key = (self.name, self._regime, right, attempt.question.key, attempt.call.messages)
+        return self._efforts.get(key, lambda: self._source.acquire(attempt, right=right, accept=accept))
+
+    def calls_in(self, rounds: float) -> float:
+        """As the source says."""
+        return self._source.calls_in(rounds)
+
+
+class RememberedWriter:
+    """A writer that writes an episode once for each signal that let it through."""
+
+    def __init__(self, writer: Writer, cards: Cards, *, name: str) -> None:
+        self._writer, self._cards, self._name = writer, cards, name
+
+    def write(self, admitted: Admitted) -> Written:
+        """The card, written when it is first needed."""
+        episode, admission = admitted.episode, admitted.admission
+        trace = episode.attempt.call.messages
+        key = (self._name, episode.source, admission.signal, admission.detail, episode.question.key, episode.sql, trace)
+        return self._cards.get(key, lambda: self._writer.write(admitted))
+
+
+class RememberedDatabase:
+    """A database that runs each statement once; large results are run again rather than kept."""
+
+    def __init__(self, database: Database, *, timeout: float) -> None:
+        """Wrap a database; no statement may take longer than `timeout`."""
+        self.name, self.dialect = database.name, database.dialect
+        self._database = database
+        self._timeout = timeout
+        self._schema = database.schema()
+        self._fingerprint = database.fingerprint()
+        self._known: Once[tuple[str, float, int], Execution] = Once(
+            keep=lambda found: isinstance(found, Failure) or len(found.rows) <= KEPT_ROWS
+        )
+
+    def schema(self) -> str:
+        """The DDL, read once."""
+        return self._schema
+
+    def fingerprint(self) -> str:
+        """The digest of the schema, computed once."""
+        return self._fingerprint
+
+    def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = USUAL_ROWS) -> Execution:
+        """What the statement returned when it first ran; who allows more rows than usual pays for a second run."""
+        usual = self._run(sql, timeout, min(max_rows, USUAL_ROWS))
+        if max_rows > USUAL_ROWS and isinstance(usual, Failure) and usual.kind is FailureKind.TOO_LARGE:
+            return self._run(sql, timeout, max_rows)
+        return usual
+
+    def close(self) -> None:
+        """Release the database."""
+        self._database.close()
+
+    def _run(self, sql: str, timeout: float, max_rows: int) -> Execution:
+        seconds = min(timeout, self._timeout)
+        return self._known.get(
+            (sql, seconds, max_rows), lambda: self._database.execute(sql, timeout=seconds, max_rows=max_rows)
+        )
+
+
+class RememberedMemory:
+    """A memory that recalls once for each question."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._recalled: Once[QuestionKey, tuple[Retrieved, ...]] = Once()
+
+    def recall(self, question: Question) -> tuple[Retrieved, ...]:
+        """What the memory brought up when it was first asked."""
+        return self._recalled.get(question.key, lambda: tuple(self._memory.recall(question)))
+
+    def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
+        """As the memory does."""
+        return self._memory.arrange(retrieved)

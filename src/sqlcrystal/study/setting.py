@@ -1,0 +1,37 @@
+"""The settings a study measures in, kept apart: what each asks, with which memory, and what follows the answer."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """One setting: a row of the table below."""
+
+    name: str
+    asks: Literal["everything", "collection", "held-out", "banked"]
+    """Which questions: all, those to learn from, those held out, or those whose card is in the bank."""
+    memory: Literal["none", "others", "own"]
+    """No cards; only cards that came from other questions; or the question's own card as well."""
+    repairs: Literal["", "oracle", "engine"] = ""
+    """Who says that repair is due and done; what held-out repair finds is never stored."""
+    repeats: bool = False
+    """Asked anew as often as the study's `reruns` say, under numbers of their own."""
+
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting(name="attempt", asks="everything", memory="none"),
+        Setting(name="collection", asks="collection", memory="others"),
+        Setting(name="transfer", asks="held-out", memory="others"),
+        Setting(name="repair", asks="held-out", memory="others", repairs="oracle"),
+        Setting(name="engine-repair", asks="held-out", memory="others", repairs="engine"),
+        Setting(name="again", asks="held-out", memory="others", repeats=True),
+        Setting(name="replay", asks="banked", memory="own"),
+        Setting(name="retention", asks="banked", memory="others"),
+        Setting(name="rerun", asks="banked", memory="none", repeats=True),
+    )
+}
+CHOICES = tuple(name for name, setting in SETTINGS.items() if setting.asks in ("held-out", "banked"))
+"""What an arm of a study file may name; first attempts and collections follow from these."""
