@@ -11,8 +11,9 @@ from sqlcrystal.study.report.table import Absent
 from synthetic_ledger import synthetic_document, synthetic_facts, synthetic_ledger
 
 
-def test_a_full_study_has_the_papers_four_figures() -> None:
+def test_a_full_study_has_all_contrasts_first_and_then_the_papers_four_figures() -> None:
     assert [figure.key for figure in synthetic_document().figures] == [
+        "contrasts",
         "crystallization",
         "mechanism",
         "decisions",
@@ -37,7 +38,7 @@ def test_a_figure_is_the_same_bytes_every_time() -> None:
 def test_inline_panels_share_no_id_and_take_the_pages_ink() -> None:
     panels = [svg for figure in synthetic_document().figures for svg in page_svgs(figure)]
     ids = [found for svg in panels for found in re.findall(r'\bid="([^"]+)"', svg)]
-    assert len(panels) == 6
+    assert len(panels) == sum(len(figure.panels) for figure in synthetic_document().figures)
     assert len(ids) == len(set(ids))
     assert all(INK not in svg and "currentColor" in svg and "<script" not in svg for svg in panels)
 

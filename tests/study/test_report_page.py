@@ -1,5 +1,7 @@
 """The report on disk, and its page in a real browser at desk and phone width."""
 
+import re
+from html import escape
 from pathlib import Path
 
 import msgspec
@@ -7,11 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sqlcrystal.study.ledger import write_ledger
-from sqlcrystal.study.report.document import make_document
+from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.page import to_page
-from sqlcrystal.study.report.sentences import sentences
-from sqlcrystal.study.report.summary import summarize
+from sqlcrystal.study.report.formats.html import to_page
 from synthetic_ledger import synthetic_document, synthetic_ledger
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -70,11 +70,14 @@ def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, 
         tab.on("console", lambda message: said.append(message.text))
         tab.on("pageerror", lambda error: said.append(str(error)))
         tab.goto(page.as_uri())
+        first_screen = tab.evaluate("document.querySelector('.tiles').getBoundingClientRect().top")
+        tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         boxes = tab.evaluate(BOXES)
         reach = tab.evaluate("document.documentElement.scrollWidth")
         browser.close()
     assert said == []
     assert reach <= width
+    assert first_screen < 900, "the three sentences and the first tile stand on the first screen"
     kinds = [name.split()[0] for name, *_ in boxes]
     assert kinds.count("SECTION") == len(document.tables)
     assert kinds.count("FIGURE") == len(document.figures)
@@ -104,11 +107,83 @@ def test_the_command_writes_every_format_and_prints_one_document(tmp_path: Path)
     assert "needs" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8").split("## Left out")[1]
 
 
-@pytest.mark.parametrize(("strength", "verb"), [(2.5, "raises"), (0.0, "is not shown to change")])
-def test_the_sentences_follow_the_numbers(strength: float, verb: str) -> None:
-    facts = Facts(synthetic_ledger(only=("none", "W0"), strength=strength))
-    words = sentences(facts, summarize(facts))
-    assert f"memory {verb} first-attempt accuracy" in words.found[0]
+@pytest.mark.parametrize(("strength", "verdict"), [(2.5, "memory raises accuracy"), (0.0, "no clear change")])
+def test_tile_and_text_say_the_same_and_follow_the_numbers(strength: float, verdict: str) -> None:
+    document = make_document([Facts(synthetic_ledger(only=("none", "W0"), strength=strength))])
+    assert document.summary.verdict == verdict
+    assert document.sentences.sure.lower().startswith(verdict)
+    assert f"<span>lift: {verdict}</span>" in to_page(document)
+
+
+def test_the_report_opens_with_what_was_asked_found_and_how_sure() -> None:
+    document = synthetic_document()
+    asked, found, sure = (text for _, text in document.sentences.opening)
+    assert "card" in asked
+    assert "bank" in asked
+    assert "55.2%" in found
+    assert "95% interval" in sure
+    page = to_page(document)
+    places = [page.index(mark) for mark in ("What was asked", 'class="tiles"', "figure-contrasts", "Contents")]
+    assert places == sorted(places)
+
+
+def test_audits_and_long_tables_are_folded() -> None:
+    page = to_page(synthetic_document())
+    for table in synthetic_document().tables:
+        body = page.split(f'id="table-{table.key}">')[1][:60]
+        assert ("<details" in body) == (table.folded or len(table.rows) > 20), table.key
+
+
+def test_an_unfinished_study_is_labelled_and_says_what_fills_it() -> None:
+    ledger = synthetic_ledger(only=("none", "W0", "random"))
+    kept = tuple(row for row in ledger.outcomes if row.arm != "random")
+    manifest = msgspec.structs.replace(ledger.manifest, left_out=("random/transfer",))
+    document = make_document([Facts(msgspec.structs.replace(ledger, manifest=manifest, outcomes=kept))])
+    page = to_page(document)
+    assert "Interim report: 2 of 3 arms recorded." in page
+    assert "sqlcrystal study run synthetic.toml --out DIR --set mode=fill" in page
+    assert "random: transfer" in page
+    assert "Does it matter that the cards are similar to the question?" in document.waiting
+    assert "Are ten cards better than one?" not in document.waiting, "the study has no such arm"
+
+
+def small(**changes: object) -> Document:
+    ledger = synthetic_ledger(only=("none", "W0"), **changes)  # type: ignore[arg-type]
+    return make_document([Facts(ledger)])
+
+
+def test_with_no_card_banked_there_is_nothing_to_compare() -> None:
+    ledger = synthetic_ledger(only=("none", "W0"))
+    bare = {(row.seed, row.question): row for row in ledger.of("none", "transfer")}
+    same = tuple(
+        msgspec.structs.replace(bare[row.seed, row.question], arm=row.arm)
+        if (row.arm, row.setting) == ("W0", "transfer")
+        else row
+        for row in ledger.outcomes
+    )
+    document = make_document([Facts(msgspec.structs.replace(ledger, outcomes=same, cards=()))])
+    assert document.summary.verdict == "nothing to compare: no card was banked"
+    assert document.figures == ()
+    assert "interval" not in " ".join(text for _, text in document.sentences.opening)
+
+
+def test_one_database_gets_a_question_level_interval_labelled_as_such() -> None:
+    document = small(databases=("db_clinic",))
+    assert document.summary.lift_ci_pp is None
+    assert document.summary.lift_ci_question_level_pp is not None
+    assert "question-level, for these databases only" in document.sentences.sure
+
+
+def test_two_databases_give_no_headline_interval() -> None:
+    document = small(databases=("db_clinic", "db_hangar"))
+    assert document.summary.lift_ci_pp is None
+    assert document.summary.verdict == "cannot be judged over databases"
+
+
+def test_one_seed_is_preliminary_and_says_so() -> None:
+    document = small(seeds=(42,), strength=3.0)
+    assert document.summary.verdict.startswith("preliminary, 1 seed: ")
+    assert "Fewer than three seeds establish nothing." in document.sentences.sure
 
 
 POOR = {
@@ -127,6 +202,6 @@ def test_a_poor_study_still_gets_a_page_that_says_what_is_missing(lacking: str) 
     document = make_document([Facts(msgspec.structs.replace(ledger, outcomes=kept))])
     text = to_page(document)
     assert document.absent
-    assert all(one.title.split(": ")[-1].split(" ")[0] in text for one in document.absent)
-    assert ">nan" not in text
-    assert "nan " not in text.replace("Provenan ", "")
+    assert all(escape(absent.title) in text for absent in document.absent)
+    assert not re.search(r"\bnan\b", text)
+    assert not re.search(r"\bNone\b", text)

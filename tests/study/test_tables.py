@@ -3,17 +3,30 @@
 import csv
 import io
 import re
+from collections.abc import Callable
 
 import msgspec
 import pytest
 
 from sqlcrystal.measurement.ratio import crystallization_ratio
-from sqlcrystal.study.report import audit_tables, cost_tables, decision_tables, mechanism_tables, value_tables
-from sqlcrystal.study.report.account import after_rounds, construction
-from sqlcrystal.study.report.comparisons import contrasts, finding
+from sqlcrystal.study.ledger import Arm, Ledger
+from sqlcrystal.study.report import (
+    audit_tables,
+    cost_tables,
+    decision_tables,
+    gate_tables,
+    mechanism_tables,
+    value_tables,
+)
+from sqlcrystal.study.report.comparisons import contrasts, finding, oriented
+from sqlcrystal.study.report.document import make_document
 from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.formats.html import to_html
+from sqlcrystal.study.report.formats.latex import to_latex
+from sqlcrystal.study.report.formats.markdown import to_markdown
+from sqlcrystal.study.report.formats.spreadsheet import to_csv
 from sqlcrystal.study.report.summary import summarize
-from sqlcrystal.study.report.table import Absent, Table, to_csv, to_html, to_latex, to_markdown
+from sqlcrystal.study.report.table import Body, Table
 from synthetic_ledger import SEEDS, synthetic_document, synthetic_facts, synthetic_ledger
 
 SAMPLE = Table(
@@ -97,21 +110,58 @@ def test_fewer_than_three_seeds_is_preliminary() -> None:
     assert not any(contrast.supported for contrast in one.contrasts)
 
 
-def test_only_confirmatory_contrasts_share_the_adjustment() -> None:
+def test_the_primary_contrast_stands_unadjusted_before_holms_family() -> None:
     made = contrasts(synthetic_facts())
-    family = [one for one in made if one.confirmatory]
+    family = {one.name: one.family for one in made if one.family}
     assert len(family) == 5
-    others = [one for one in family if (one.a, one.b) != ("none", "W0")]
-    assert len(others) == 4
-    assert all(one.holm_p is not None and one.holm_p >= (one.found.p_value or 0) for one in others)
-    assert all(one.holm_p is None for one in made if not one.confirmatory)
+    primary = family.pop("W0 − none")
+    assert primary is not None
+    assert (primary.primary, primary.holm_p) == (True, None)
+    assert all(reading and reading.holm_p is not None for reading in family.values())
 
 
-def test_a_roster_comparison_inherits_the_study_files_designation() -> None:
-    width, writer = finding(synthetic_facts(), "width"), finding(synthetic_facts(), "writer-W1")
+def test_the_family_is_what_the_study_designates_run_or_not() -> None:
+    whole, part = synthetic_ledger(), synthetic_ledger(only=FEW)
+    designed = msgspec.structs.replace(part.manifest, contrasts=whole.manifest.contrasts, arms=whole.manifest.arms)
+    interim, complete = Facts(msgspec.structs.replace(part, manifest=designed)), synthetic_facts()
+
+    def holm(facts: Facts) -> float | None:
+        return next(one.family.holm_p for one in contrasts(facts) if one.name == "k=10 − k=1" and one.family)
+
+    assert (holm(interim) or 0) >= (holm(complete) or 1)
+    alone = contrasts(Facts(part))
+    assert (holm(interim) or 0) > max(
+        one.family.holm_p or 0 for one in alone if one.name == "k=10 − k=1" and one.family
+    )
+
+
+def test_a_contrast_keeps_its_role_whichever_way_round_it_is_read() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    turned = tuple(
+        msgspec.structs.replace(contrast, a=contrast.b, b=contrast.a) if contrast.a == "k=1" else contrast
+        for contrast in ledger.manifest.contrasts
+    )
+    manifest = msgspec.structs.replace(ledger.manifest, contrasts=turned)
+    facts = Facts(msgspec.structs.replace(ledger, manifest=manifest))
+    width = finding(facts, "width")
     assert width is not None
-    assert writer is not None
-    assert (width.status, writer.status) == ("confirmatory", "exploratory")
+    assert width.role == "confirmatory"
+    assert "k=10 − k=1" in [one.name for one in oriented(facts)]
+
+
+def test_both_readings_stand_beside_each_other() -> None:
+    made = {table.key: table for table in synthetic_document().tables}["contrasts"]
+    assert made.columns[-2:] == ("Alone, as in the paper", "Status")
+
+
+def test_an_arm_called_none_that_retrieves_is_not_the_floor() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    arms = tuple(
+        msgspec.structs.replace(arm, retriever="dense", k=1) if arm.name == "none" else arm
+        for arm in ledger.manifest.arms
+    )
+    manifest = msgspec.structs.replace(ledger.manifest, arms=arms)
+    assert Facts(msgspec.structs.replace(ledger, manifest=manifest)).bare is None
 
 
 @pytest.mark.parametrize(
@@ -124,12 +174,15 @@ def test_a_roster_comparison_inherits_the_study_files_designation() -> None:
         decision_tables.origin,
         decision_tables.matched_admission,
         decision_tables.bank_by_width,
+        gate_tables.second_pass,
     ],
 )
-def test_a_table_without_arms_says_what_it_needs(build: object) -> None:
-    made = build(few())  # type: ignore[operator]
-    assert isinstance(made, Absent)
-    assert made.needs
+def test_a_table_without_arms_is_not_made(build: Callable[[Facts], Body | None]) -> None:
+    assert build(few()) is None
+
+
+def test_what_is_left_out_says_what_it_needs() -> None:
+    assert all(absent.needs for absent in make_document([few()]).absent)
 
 
 def test_no_headroom_leaves_the_ratio_undefined() -> None:
@@ -141,23 +194,23 @@ def test_no_headroom_leaves_the_ratio_undefined() -> None:
     facts = Facts(msgspec.structs.replace(ledger, outcomes=flat))
     made = value_tables.cr_main(facts)
     assert summarize(facts).cr is None
-    assert isinstance(made, Table)
-    assert ("CR, % (cr2)", "—", "undefined") in [row[:3] for row in made.rows]
+    assert made is not None
+    assert ("CR, % (CR2)", "—", "undefined") in [row[:3] for row in made.rows]
 
 
-def test_one_repair_round_is_the_prefix_of_three() -> None:
-    repairs = synthetic_facts().repairs
-    one, all_rounds = after_rounds(repairs, 1, "one"), after_rounds(repairs, 3, "all")
-    assert one is not None
-    assert all_rounds is not None
-    assert one.first == all_rounds.first <= one.final <= all_rounds.final
-    assert all_rounds.calls == pytest.approx(sum(row.calls for row in repairs) / len(repairs))
-    assert one.calls < all_rounds.calls
+@pytest.mark.parametrize("method", ["jackknife", "two-stage"])
+def test_the_chosen_method_decides(method: str) -> None:
+    facts = Facts(synthetic_ledger(only=FEW), method=method)
+    summary = summarize(facts)
+    decided = facts.compare(facts.bare, facts.default, method)
+    assert decided is not None
+    assert summary.method == method
+    assert summary.lift_ci_pp == (decided.ci_low_pp, decided.ci_high_pp)
 
 
 def test_marginal_construction_is_full_without_the_first_attempts() -> None:
     facts = synthetic_facts()
-    built = construction(facts, facts.default)
+    built = cost_tables.bank_cost(facts, facts.default)
     rows = facts.rows(facts.default, "collection")
     assert built is not None
     repairs = sum(row.prompt_tokens + row.completion_tokens - 960 for row in rows if row.calls > 1)
@@ -168,11 +221,62 @@ def test_marginal_construction_is_full_without_the_first_attempts() -> None:
 def test_the_cost_tables_state_their_assumptions() -> None:
     made = {table.key: table for table in synthetic_document().tables}
     assert "Assumed, not measured" in made["break-even"].note
-    assert isinstance(cost_tables.amortization(synthetic_facts()), Table)
     assert "calls" in made["amortization"].note
 
 
 def test_drift_comes_from_transfers_asked_again() -> None:
-    made = audit_tables.drift_table(synthetic_facts())
-    assert isinstance(made, Table)
-    assert len([row for row in made.rows if row[0].startswith("W0, run 1")]) == len(SEEDS)
+    made = audit_tables.drift(synthetic_facts())
+    assert made is not None
+    assert [row[0] for row in made.rows] == ["none, run 1", "W0, run 1"]
+
+
+def test_an_arm_with_fewer_seeds_is_called_preliminary() -> None:
+    ledger = synthetic_ledger(only=("none", "W0", "random"))
+    kept = tuple(row for row in ledger.outcomes if row.arm != "random" or row.seed == 42)
+    made = mechanism_tables.controls(Facts(msgspec.structs.replace(ledger, outcomes=kept)))
+    assert made is not None
+    assert "random (1 seed, preliminary)" in [row[0] for row in made.rows]
+
+
+def with_engine() -> Ledger:
+    """The small study with an arm that the engine gates, and with held-out repair that the engine begins and ends."""
+    ledger = synthetic_ledger(only=FEW)
+    collected = [row for row in ledger.outcomes if (row.arm, row.setting) == ("W0", "collection")]
+    repaired = [row for row in ledger.outcomes if (row.arm, row.setting) == ("none", "repair")]
+    rows = [
+        *(msgspec.structs.replace(row, arm="engine") for row in collected),
+        *(msgspec.structs.replace(row, setting="engine-repair") for row in repaired),
+    ]
+    arm = Arm(name="engine", factor="admission", admission="engine", base="W0")
+    manifest = msgspec.structs.replace(ledger.manifest, arms=(*ledger.manifest.arms, arm))
+    return msgspec.structs.replace(ledger, manifest=manifest, outcomes=(*ledger.outcomes, *rows))
+
+
+def test_the_engine_stands_as_a_detector_beside_the_oracle() -> None:
+    facts = Facts(with_engine())
+    made = gate_tables.engine(facts)
+    assert made is not None
+    assert [row[0] for row in made.rows] == ["none, held-out repair", "engine, collection"]
+    assert made.rows[0][2].startswith("100.0 (")
+    assert made.rows[0][3].startswith("0.0 (0 of")
+    assert summarize(facts).pe == summarize(facts).pk
+
+
+def test_windows_that_two_widths_share_are_counted() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    one_card = tuple(msgspec.structs.replace(row, cards=row.cards[:1]) for row in ledger.outcomes)
+    made = decision_tables.width_by_writer(Facts(msgspec.structs.replace(ledger, outcomes=one_card)))
+    assert made is not None
+    assert "270 of 270 pairs see the same cards at k=1 and k=10" in made.note
+
+
+def test_cards_that_a_permutation_cannot_move_are_counted() -> None:
+    ledger = synthetic_ledger(only=("none", "W0", "permuted"), databases=("db_clinic", "db_hangar", "db_museum"))
+    own = {(card.seed, card.question_id): card.sql for card in ledger.cards if card.arm == "W0"}
+    cards = tuple(
+        msgspec.structs.replace(card, sql=own[card.seed, card.question_id]) if card.database == "db_clinic" else card
+        for card in ledger.cards
+    )
+    made = mechanism_tables.permuted(Facts(msgspec.structs.replace(ledger, cards=cards)))
+    assert made is not None
+    assert "18 of 54 cards could not be moved" in made.note

@@ -59,6 +59,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     run: int = 0
     """Which repetition of the same prompts this is; only rerun and again go beyond 0."""
+    accepted: bool = False
+    """Whether a repair ended with a candidate that its gate accepted."""
+    round_calls: tuple[int, ...] = ()
+    """The calls of each repair round; empty in ledgers that did not keep them."""
 
 
 class BankedCard(Struct, frozen=True, kw_only=True):

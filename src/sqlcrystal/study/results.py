@@ -12,8 +12,18 @@ from sqlcrystal.study.ledger import Ledger, Manifest, Outcome
 
 RESULTS_CSV = "results.csv"
 RESULTS_PARQUET = "results.parquet"
-PLAIN = tuple(name for name in Outcome.__struct_fields__ if name not in ("rules", "cards", "scores"))
-COLUMNS = ("version", "study", "digest", "model", *PLAIN, *(f"rule {rule}" for rule in RULES), "cards", "scores")
+PLAIN = tuple(name for name in Outcome.__struct_fields__ if name not in ("rules", "cards", "scores", "round_calls"))
+COLUMNS = (
+    "version",
+    "study",
+    "digest",
+    "model",
+    *PLAIN,
+    *(f"rule {rule}" for rule in RULES),
+    "cards",
+    "scores",
+    "round_calls",
+)
 
 
 def write_results(ledger: Ledger, folder: Path) -> list[Path]:
@@ -35,6 +45,7 @@ def _rows(manifest: Manifest, outcomes: Sequence[Outcome]) -> Iterator[list[Any]
             *(one.rules.get(rule) for rule in RULES),
             list(one.cards),
             list(one.scores),
+            list(one.round_calls),
         ]
 
 
@@ -60,7 +71,12 @@ def _as_parquet(ledger: Ledger) -> bytes:
     import pyarrow.parquet as pq
 
     columns = list(zip(*_rows(ledger.manifest, ledger.outcomes), strict=True)) or [()] * len(COLUMNS)
-    kinds = {"cards": pa.list_(pa.string()), "scores": pa.list_(pa.float64()), "sql": pa.string()}
+    kinds = {
+        "cards": pa.list_(pa.string()),
+        "scores": pa.list_(pa.float64()),
+        "round_calls": pa.list_(pa.int64()),
+        "sql": pa.string(),
+    }
     kinds["first_sql"] = pa.string()
     arrays = [pa.array(values, type=kinds.get(name)) for name, values in zip(COLUMNS, columns, strict=True)]
     sink = io.BytesIO()

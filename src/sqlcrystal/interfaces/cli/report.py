@@ -22,6 +22,9 @@ def report(
         list[Path] | None,
         typer.Option("--beside", metavar="DIR", help="Another run's folder for the tables across models; may repeat."),
     ] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="What decides status, figures and sentences: cr2, jackknife or two-stage.")
+    ] = "cr2",
     recurrence: Annotated[
         float, typer.Option(min=0, max=1, help="Break-even: share of future questions that repeat a banked one.")
     ] = 0.2,
@@ -44,7 +47,9 @@ def report(
         prompt_price=prompt_price,
         completion_price=completion_price,
     )
-    made = write_report(folder, beside=beside or (), workload=workload, against_paper=against is not None)
+    made = write_report(
+        folder, beside=beside or (), method=method, workload=workload, against_paper=against is not None
+    )
     if json:
         print_json(made.summary)
     else:
@@ -52,18 +57,19 @@ def report(
 
 
 def _print(made: "Document", folder: Path) -> None:
-    for line in made.sentences.found:
+    """One screen: the three sentences, what else was found, how far the study is, and where the report lies."""
+    words = made.sentences
+    for heading, text in words.opening:
+        typer.echo(f"{heading}: {text}")
+    for line in (*words.more, *words.supported):
         typer.echo(f"• {line}")
-    for line in made.sentences.unsupported:
-        typer.echo(f"· not supported: {line}")
+    typer.echo(f"Not supported: {len(words.open)} of {len(words.open) + len(words.supported)} other comparisons.")
     if made.against:
         body = [row if len(row) > 1 else (row[0].upper(), "", "") for row in made.against.rows]
         print_table(made.against.title, made.against.columns, body)
         typer.echo(made.against.note)
-    typer.echo(
-        f"{folder / 'report' / 'index.html'}: {len(made.tables)} tables, {len(made.figures)} figures;"
-        f" left out for want of arms: {len(made.absent)}"
-    )
+    page = folder / "report" / "index.html"
+    typer.echo(f"{page}: {len(made.tables)} tables, {len(made.figures)} figures; {made.completeness.counted}")
 
 
 def register(group: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""Audit tables: every claim with its evidence, leakage, rerun drift, adoption, substitution and card use."""
+"""Audit tables: contrasts and claims with their evidence, leakage, rerun drift, adoption, substitution and card use."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,135 +9,187 @@ from sqlcrystal.measurement.card_use import CardUse, card_use
 from sqlcrystal.measurement.flips import Pair, breaks, fixes
 from sqlcrystal.measurement.substitution import Substitution, overlap
 from sqlcrystal.study.ledger import Arm
-from sqlcrystal.study.report.comparisons import ROSTER, Finding, contrasts, findings
+from sqlcrystal.study.report.arm_rows import not_shown
+from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, oriented
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.reruns import observed_drift
-from sqlcrystal.study.report.summary import MULTIPLICITY
-from sqlcrystal.study.report.table import Absent, Table
-from sqlcrystal.study.report.value_tables import NO_MEMORY
-from sqlcrystal.study.report.wording import NONE, interval, number, percent, points, probability
-
-EVIDENCE = (
-    "Δ (pp)",
-    "95% CI, CR2",
-    "95% CI, two-stage",
-    "p",
-    "p (Holm)",
-    "p, two-stage",
-    "Fixed/broke",
-    "McNemar p",
-    "Role",
-    "Status",
+from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.wording import (
+    METHOD_NAMES,
+    NONE,
+    interval,
+    listed,
+    number,
+    per_seed,
+    percent,
+    points,
+    probability,
 )
 
+MULTIPLICITY = (
+    "Memory against none is the primary contrast, tested first and unadjusted; Holm's step-down adjustment over the"
+    " other confirmatory contrasts, run or not; p-values of exploratory contrasts are unadjusted diagnostics"
+)
+Row = tuple[str, ...]
 
-def evidence(found: Finding) -> tuple[str, ...]:
-    """Everything a comparison rests on."""
-    one, two = found.found, found.two_stage
+
+def _run_name(facts: Facts) -> str:
+    return f"{facts.manifest.model} · {facts.manifest.benchmark}"
+
+
+def _evidence(one: Finding) -> Row:
+    """What a comparison rests on, read both ways."""
+    result = one.result
+    holm = one.family.holm_p if one.family else None
     return (
-        points(one.delta_pp),
-        interval(one.ci_low_pp, one.ci_high_pp),
-        interval(two.ci_low_pp, two.ci_high_pp),
-        probability(one.p_value),
-        probability(found.holm_p),
-        probability(two.p_value),
-        f"{one.fixed}/{one.broke}",
-        probability(one.mcnemar_p),
-        found.status,
-        found.verdict,
+        points(result.delta_pp),
+        interval(result.ci_low_pp, result.ci_high_pp),
+        probability(result.p_value),
+        probability(holm),
+        f"{result.fixed}/{result.broke}",
+        one.role,
+        one.papers_verdict,
+        one.verdict,
     )
 
 
-def contrast_table(facts: Facts) -> Table | Absent:
-    """The contrasts the study file names."""
-    title, made = "The study's contrasts", contrasts(facts)
-    if not made:
-        return Absent(key="contrasts", title=title, needs="contrasts in the study file whose arms were run")
-    rows = tuple((_contrast(found), *evidence(found)) for found in made)
-    return Table(key="contrasts", title=title, columns=("Contrast", *EVIDENCE), rows=rows, note=f"{MULTIPLICITY}.")
+def _evidence_columns(facts: Facts) -> Row:
+    ends = f"95% CI ({METHOD_NAMES[facts.method]})"
+    return ("Δ (pp)", ends, "p", "p (Holm)", "Fixed/broke", "Role", "Alone, as in the paper", "Status")
 
 
-def _contrast(found: Finding) -> str:
+def contrast_table(runs: Sequence[Facts]) -> Body | None:
+    """The contrasts the study files name, run by run."""
+    rows: list[Row] = []
+    for facts in runs:
+        made = oriented(facts)
+        rows += [(_run_name(facts),)] if made and len(runs) > 1 else []
+        rows += [(_titled(one), *_evidence(one)) for one in made]
+    waiting = {c.name for c in designated(runs[0])} - {one.key for one in oriented(runs[0])}
+    note = f"{MULTIPLICITY}." + (f" Designated and not run yet: {listed(sorted(waiting))}." if waiting else "")
+    return Body(columns=("Contrast", *_evidence_columns(runs[0])), rows=tuple(rows), note=note)
+
+
+def _titled(one: Finding) -> str:
     """The two arms, after the contrast's name if the study gave it one."""
-    arms = f"{found.b} − {found.a}"
-    return arms if found.name == f"{found.b} vs {found.a}" else f"{found.name}: {arms}"
+    unnamed = (f"{one.b} vs {one.a}", f"{one.a} vs {one.b}")
+    return one.name if one.key in unnamed else f"{one.key}: {one.name}"
 
 
-def claims(facts: Facts) -> Table | Absent:
-    """The claim audit: every comparison the study has arms for."""
-    title, made = "Claim audit", findings(facts, ROSTER)
-    if not made:
-        return Absent(key="claim-audit", title=title, needs=NO_MEMORY)
-    absent = [plan.name for plan in ROSTER if plan.key not in {found.key for found in made}]
-    note = f"{MULTIPLICITY}." + (f" Without arms in this study: {'; '.join(absent)}." if absent else "")
-    rows = tuple((found.factor, found.name, *evidence(found)) for found in made)
-    return Table(key="claim-audit", title=title, columns=("Factor", "Comparison", *EVIDENCE), rows=rows, note=note)
+def strength(facts: Facts) -> Body | None:
+    """Beside every contrast: other tests of it, what the design could have seen, and what a new database may expect."""
+    rows = []
+    for one in oriented(facts):
+        result, other = one.result, one.beside
+        left = result.leave_one_out
+        rows.append(
+            (
+                _titled(one),
+                points(result.delta_pp),
+                interval(other.ci_low_pp, other.ci_high_pp),
+                probability(other.p_value),
+                probability(result.sign_flip_p),
+                probability(result.mcnemar_p),
+                percent(result.detectable_pp, 2),
+                f"{points(left.low_pp)} to {points(left.high_pp)}" if left else NONE,
+                percent(result.between_sd_pp, 2),
+                interval(*result.new_database_pp) if result.new_database_pp else NONE,
+                str(result.unevaluable),
+            )
+        )
+    name = METHOD_NAMES[facts.beside]
+    columns = (
+        "Contrast",
+        "Δ (pp)",
+        f"95% CI ({name})",
+        f"p ({name})",
+        "p (sign flip)",
+        "p (McNemar)",
+        "Detectable (pp)",
+        "Without one database (pp)",
+        "SD between databases",
+        "New database, 95%",
+        "Pairs left out",
+    )
+    note = (
+        "Detectable: the smallest true difference that a study like this one finds with 80% power. Sign flip: exact"
+        " over databases, at best 2^(1 − databases). New database: where the true difference of a database outside the"
+        " study is expected. McNemar's p treats pairs as independent, which clustered pairs are not. Left out: pairs"
+        " that could not be judged on both sides."
+    )
+    return Body(columns=columns, rows=tuple(rows), note=note)
 
 
-def leakage(facts: Facts) -> Table | Absent:
+def claims(runs: Sequence[Facts]) -> Body | None:
+    """The claim audit: every comparison of the roster that a run has arms for."""
+    rows: list[Row] = []
+    for facts in runs:
+        made = findings(facts, tuple(ROSTER.values()))
+        rows += [(_run_name(facts),)] if made and len(runs) > 1 else []
+        rows += [(one.factor, one.asks, one.name, *_evidence(one)) for one in made]
+    note = f"{MULTIPLICITY}.{not_shown(runs[0], tuple(ROSTER.values()))}"
+    return Body(columns=("Factor", "Question", "Contrast", *_evidence_columns(runs[0])), rows=tuple(rows), note=note)
+
+
+def leakage(facts: Facts) -> Body | None:
     """Does the lift rest on twins of held-out questions in the bank?"""
-    title, pairs = "Leakage audit", facts.headline
-    if not pairs:
-        return Absent(key="leakage", title=title, needs=NO_MEMORY)
+    if not facts.headline:
+        return None
     right: defaultdict[str, set[str]] = defaultdict(set)
     for row in facts.ledger.outcomes:
         if row.right and row.sql:
             right[row.question].add(row.sql)
-    cards = [card for seed in facts.seeds for card in facts.bank(facts.default, seed).values()]
-    found = leakage_audit.audit(pairs=pairs, cards=cards, questions=facts.ledger.questions, right_sql=right)
-    share = f"{found.same_template} of {found.with_sql}"
-    rows = (
-        ("Held-out questions whose id is in the bank", f"{found.shared_ids} of {found.n}", NONE),
-        (
-            f"Paraphrase in the bank (word Jaccard ≥ {found.threshold:g})",
-            f"{found.paraphrases} of {found.with_text}",
-            points(found.lift_without_paraphrases_pp),
-        ),
-        ("Same SQL template in the bank (literals masked)", share, points(found.lift_without_templates_pp)),
-        ("Either", NONE, points(found.lift_without_both_pp)),
+    audit = leakage_audit.audit(
+        pairs=facts.headline, cards=facts.cards(facts.default), questions=facts.ledger.questions, right_sql=right
     )
-    return Table(
-        key="leakage",
-        title=title,
+    rows = (
+        ("Held-out questions whose id is in the bank", f"{audit.shared_ids} of {audit.n}", NONE),
+        (
+            f"Paraphrase in the bank (word Jaccard ≥ {audit.threshold:g})",
+            f"{audit.paraphrases} of {audit.with_text}",
+            points(audit.lift_without_paraphrases_pp),
+        ),
+        (
+            "Same SQL template in the bank (literals masked)",
+            f"{audit.same_template} of {audit.with_sql}",
+            points(audit.lift_without_templates_pp),
+        ),
+        ("Either", NONE, points(audit.lift_without_both_pp)),
+    )
+    return Body(
         columns=("Twin of a held-out question", "Pairs", "Lift without them (pp)"),
         rows=rows,
-        note=f"Lift over all pairs: {points(found.lift_pp)} pp. A held-out question's templates are those of every"
+        note=f"Lift over all pairs: {points(audit.lift_pp)} pp. A held-out question's templates are those of every"
         " right answer to it, under any arm, so that memory's own fixes are covered.",
     )
 
 
-def drift_table(facts: Facts) -> Table | Absent:
+def drift(facts: Facts) -> Body | None:
     """Identical configurations run twice."""
-    title, band = "Rerun drift", observed_drift(facts)
+    band = observed_drift(facts)
     if band is None:
-        return Absent(
-            key="drift",
-            title=title,
-            needs="the setting again: transfer asked anew under one configuration",
-        )
+        return None
     rows = tuple((run.name, number(run.n), points(run.difference_pp), percent(run.flipped)) for run in band.runs)
-    return Table(
-        key="drift",
-        title=title,
+    return Body(
         columns=("Identical runs", "n", "Difference (pp)", "Answers that flip %"),
         rows=rows,
-        note=f"Absolute difference: median {band.median_pp:.2f} pp, maximum {band.max_pp:.2f} pp.",
+        note=f"Seeds pooled, as in a contrast. Absolute difference: median {band.median_pp:.2f} pp, maximum"
+        f" {band.max_pp:.2f} pp.",
     )
 
 
-def adoption(facts: Facts) -> Table | Absent:
+def adoption(facts: Facts) -> Body | None:
     """New SQL elements of changed answers, traced to window cards."""
-    title, pairs = "Adoption and seepage", facts.headline
-    if not pairs or not facts.ledger.cards:
-        return Absent(key="adoption", title=title, needs="held-out outcomes with their cards")
+    if not facts.headline or not facts.ledger.cards:
+        return None
     windows = _windows(facts, facts.default)
-    rows = [
-        _traced("fixes", trace(fixes(pairs), windows)),
-        _traced("breaks", trace(breaks(pairs), windows)),
-    ]
+    rows = (
+        _traced("fixes", trace(fixes(facts.headline), windows)),
+        _traced("breaks", trace(breaks(facts.headline), windows)),
+    )
     wide = facts.find(k=10)
     note = "A verbatim match is an upper bound, since identifiers also stand in the schema: read fixes against breaks."
-    if wide and facts.default.k < 10:
+    if wide and facts.default.k < wide.k:
         gained = fixes(facts.pairs(facts.default, wide))
         deep = trace_depth(gained, _windows(facts, wide), narrow=facts.default.k)
         note += (
@@ -145,7 +197,7 @@ def adoption(facts: Facts) -> Table | Absent:
             f" beyond rank {facts.default.k} only, {deep.shallow} to one already shown, {deep.untraced} to none."
         )
     columns = ("Flips", "n", "With a new element", "Traced to a card", "Share of all %", "Share of changed %")
-    return Table(key="adoption", title=title, columns=columns, rows=tuple(rows), note=note)
+    return Body(columns=columns, rows=rows, note=note)
 
 
 def _windows(facts: Facts, arm: Arm) -> Window:
@@ -153,62 +205,43 @@ def _windows(facts: Facts, arm: Arm) -> Window:
     return lambda pair: [card.text for card in facts.window(arm, rows[pair.key])]
 
 
-def _traced(name: str, found: Traced) -> tuple[str, ...]:
-    shares = percent(found.share, 0), percent(found.share_of_changed, 0)
-    return name, str(found.flips), str(found.with_new_elements), str(found.traced), *shares
+def _traced(name: str, traced: Traced) -> Row:
+    shares = percent(traced.share, 0), percent(traced.share_of_changed, 0)
+    return name, str(traced.flips), str(traced.with_new_elements), str(traced.traced), *shares
 
 
-def substitution(facts: Facts) -> Table | Absent:
-    """Do repair and chain of thought solve what memory fixes?"""
-    title, pairs = "Substitution, question by question", facts.headline
+def substitution(facts: Facts) -> Body | None:
+    """Do repair and other solvers solve what memory fixes?"""
     others = {"repair without memory": facts.repairs}
     for solver in {arm.solver: None for arm in facts.arms.values() if arm.solver != facts.default.solver}:
-        others[f"{solver} without memory"] = facts.rows(facts.bare_with(solver))
-    found = {name: overlap(pairs, rows) for name, rows in others.items() if rows and pairs}
-    kept = {name: one for name, one in found.items() if one.failures}
-    if not kept:
-        return Absent(
-            key="substitution",
-            title=title,
-            needs="the held-out repair pass or an arm without memory under chain of thought",
-        )
-    return Table(
-        key="substitution",
-        title=title,
-        columns=("Other method", "Memory's fixes it solves", "%", "% per seed", "Base rate %", "Enrichment"),
-        rows=tuple(_substituted(name, one) for name, one in kept.items()),
+        if arm := facts.bare_with(solver):
+            others[arm.name] = facts.rows(arm)
+    solved = {name: overlap(facts.headline, rows, seeds=facts.seeds) for name, rows in others.items() if rows}
+    seeds = "/".join(str(seed) for seed in facts.seeds)
+    return Body(
+        columns=("Other method", "Memory's fixes it solves", "%", f"% ({seeds})", "Base rate %", "Enrichment"),
+        rows=tuple(_substituted(name, one) for name, one in solved.items() if one.failures),
         note="Base rate: the share of all failures of the bare solver that the method solves. An enrichment near 1"
         " would speak against substitution.",
     )
 
 
-def _substituted(name: str, one: Substitution) -> tuple[str, ...]:
-    seeds = "/".join(percent(value, 0) for value in one.per_seed) or NONE
+def _substituted(name: str, one: Substitution) -> Row:
     times = f"{one.enrichment:.1f}×" if one.enrichment == one.enrichment else NONE
-    return name, f"{one.also_solved} of {one.fixes}", percent(one.share, 0), seeds, percent(one.base_rate), times
+    shares = percent(one.share, 0), per_seed(one.per_seed, 0), percent(one.base_rate), times
+    return name, f"{one.also_solved} of {one.fixes}", *shares
 
 
-def card_usage(facts: Facts) -> Table | Absent:
+def card_usage(facts: Facts) -> Body | None:
     """How broadly the bank is used, by width."""
-    title = "Card-level use, by width"
     rows = []
     for arm in sorted(facts.varying("k"), key=lambda arm: arm.k):
         fixed = fixes(facts.pairs(facts.bare, arm))
         used = [one for seed in facts.seeds if (one := _used(facts, arm, seed, fixed)).cards]
         if used:
-            rows.append(
-                (
-                    f"k={arm.k}",
-                    str(sum(one.cards for one in used)),
-                    number(sum(one.slots for one in used)),
-                    *_ranges(used),
-                )
-            )
-    if not rows:
-        return Absent(key="card-use", title=title, needs="cards and the windows of the default arm")
-    return Table(
-        key="card-use",
-        title=title,
+            total = str(sum(one.cards for one in used)), number(sum(one.slots for one in used))
+            rows.append((f"k={arm.k}", *total, *_ranges(used)))
+    return Body(
         columns=("Width", "Cards", "Slots", "In a fix window %", "Top tenth's share %", "Gini", "Never retrieved %"),
         rows=tuple(rows),
         note="Ranges over seeds. A window shows co-occurrence, not what a single card caused.",
@@ -221,7 +254,7 @@ def _used(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> CardUse:
     return card_use(bank=list(facts.bank(arm, seed)), answers=answers, fixed=mine)
 
 
-def _ranges(used: Sequence[CardUse]) -> tuple[str, ...]:
+def _ranges(used: Sequence[CardUse]) -> Row:
     def span(values: Sequence[float | None], digits: int) -> str:
         known = sorted(value for value in values if value is not None)
         low, high = (f"{value:.{digits}f}" for value in (known[0], known[-1])) if known else (NONE, NONE)

@@ -9,164 +9,198 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
-from sqlcrystal.measurement.multiplicity import read_family
-from sqlcrystal.study.ledger import Arm
-from sqlcrystal.study.report.facts import METHODS, Facts
+from sqlcrystal.measurement.multiplicity import FamilyReading, read_family
+from sqlcrystal.measurement.statistics import ALPHA
+from sqlcrystal.study.ledger import Arm, Contrast
+from sqlcrystal.study.report.facts import Facts
 
-ALPHA = 0.05
+HEADLINE_KEY = "transfer"
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One comparison with what it found; differences in percentage points, b - a."""
+    """One comparison with what came of it; differences in percentage points, b - a."""
 
     key: str
-    name: str
+    asks: str
+    """The question it answers, in plain words; empty for a contrast that only the study file knows."""
     factor: str
     a: str
     b: str
-    found: Comparison
-    two_stage: Comparison
-    confirmatory: bool
-    holm_p: float | None = None
-    """Adjusted within the confirmatory family; None outside it, and for the primary contrast."""
-    claimed: bool | None = None
-    """Whether the confirmatory family supports it; None outside the family."""
+    result: Comparison
+    """By the method that decides."""
+    beside: Comparison
+    """By the other one."""
+    confirmatory: bool = False
+    family: FamilyReading | None = None
+    """How it is read within the confirmatory family; None outside it."""
 
     @property
-    def status(self) -> str:
+    def name(self) -> str:
+        """The two arms."""
+        return f"{self.b} − {self.a}"
+
+    @property
+    def preliminary(self) -> bool:
+        """Whether it rests on fewer than three seeds."""
+        return self.result.n_seeds < ENOUGH_SEEDS
+
+    @property
+    def role(self) -> str:
         """How the comparison may be read."""
-        role = "confirmatory" if self.confirmatory else "exploratory"
-        return role if self.found.n_seeds >= ENOUGH_SEEDS else f"{role}, preliminary"
+        role = "exploratory"
+        if self.confirmatory:
+            role = "primary" if self.family and self.family.primary else "confirmatory"
+        return f"{role}, preliminary" if self.preliminary else role
 
     @property
     def told_from_zero(self) -> bool:
-        """Whether the difference is told from zero by its own p, which is the paper's reading."""
-        return self.found.p_value is not None and self.found.p_value < ALPHA
+        """Whether its own p is below 5 %, which is the paper's reading."""
+        return self.result.p_value is not None and self.result.p_value < ALPHA
 
     @property
     def supported(self) -> bool:
-        """Whether the difference is told from zero, within its family if it belongs to one."""
-        return self.told_from_zero if self.claimed is None else self.claimed
+        """Whether the difference is told from zero, within its family if it has one, over three seeds or more."""
+        claimed = self.family.supported if self.family else self.told_from_zero
+        return claimed and not self.preliminary
+
+    @property
+    def papers_verdict(self) -> str:
+        """The paper's reading in words: p below 5 %, unadjusted."""
+        if self.result.p_value is None:
+            return "no interval"
+        return "supported" if self.told_from_zero else "CI includes zero"
 
     @property
     def verdict(self) -> str:
-        """The reading in words."""
-        if self.found.p_value is None:
-            return self.found.undefined
-        if not self.supported:
-            if not self.told_from_zero:
-                return "interval includes zero"
-            adjusted = self.holm_p is not None and self.holm_p < ALPHA
-            return "not claimed: the primary contrast is not supported" if adjusted else "not supported after Holm"
-        if self.found.n_seeds < ENOUGH_SEEDS:
-            return "preliminary"
-        return "supported" if self.confirmatory else "excludes zero (exploratory)"
+        """Our reading in words."""
+        if self.result.p_value is None:
+            return self.result.undefined
+        if self.preliminary:
+            return "preliminary: fewer than three seeds"
+        if not self.told_from_zero:
+            return "interval includes zero"
+        if self.supported:
+            return "supported" if self.confirmatory else "excludes zero (exploratory)"
+        behind_primary = self.family is not None and not (self.family.holm_p is None or self.family.holm_p >= ALPHA)
+        return "not claimed: the primary contrast is not supported" if behind_primary else "not supported after Holm"
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """A comparison of the paper: what a and b change against the default; "none" stands for no memory."""
+    """A comparison of the roster: what a and b change against the default; "none" stands for no memory."""
 
     key: str
     group: str
     factor: str
-    name: str
+    asks: str
     a: Literal["none"] | dict[str, str | int | list[str]]
     b: Literal["none"] | dict[str, str | int | list[str]]
     reading: str = ""
     """What a supported positive difference says."""
 
 
-def _read_roster() -> tuple[Planned, ...]:
+def _read_roster() -> dict[str, Planned]:
     text = resources.files("sqlcrystal.study.report").joinpath("roster.toml").read_bytes()
-    return tuple(msgspec.toml.decode(text, type=dict[str, list[Planned]])["comparison"])
+    listed = msgspec.toml.decode(text, type=dict[str, list[Planned]])["comparison"]
+    return {plan.key: plan for plan in listed}
 
 
 ROSTER = _read_roster()
-HEADLINE = tuple(planned for planned in ROSTER if planned.group == "headline")
-MECHANISM = tuple(planned for planned in ROSTER if planned.group == "mechanism")
-DECISIONS = tuple(planned for planned in ROSTER if planned.group == "decision")
+MECHANISM = tuple(plan for plan in ROSTER.values() if plan.group == "mechanism")
+DECISIONS = tuple(plan for plan in ROSTER.values() if plan.group == "decision")
 
 
 def resolve(facts: Facts, planned: Planned) -> tuple[Arm | None, Arm | None]:
-    """The arms a planned comparison is about; None where the study lacks one."""
+    """The recorded arms a planned comparison is about; None where there is none."""
     b = _arm(facts, planned.b)
     a = facts.bare_with(b.solver if b else facts.default.solver) if planned.a == "none" else _arm(facts, planned.a)
     return a, b
 
 
-def _arm(facts: Facts, wanted: str | Mapping[str, object]) -> Arm | None:
+def in_design(facts: Facts, planned: Planned) -> bool:
+    """Whether the study has arms for a comparison, recorded or not."""
+    sides = (planned.a, planned.b)
+    has_bare = any(not arm.remembers for arm in facts.arms.values())
+    return all(has_bare if side == "none" else _arm(facts, side, recorded=False) is not None for side in sides)
+
+
+def _arm(facts: Facts, wanted: str | Mapping[str, object], *, recorded: bool = True) -> Arm | None:
     if isinstance(wanted, str):
         return facts.bare
+    search = facts.find if recorded else facts.planned
     filled = {factor: tuple(value) if isinstance(value, list) else value for factor, value in wanted.items()}
     bank = wanted.get("bank")
     if isinstance(bank, str) and "{" in bank:
         source = bank[bank.index("{") + 1 : bank.index("}")]
-        target = facts.default if source == "default" else facts.find(source=source)
+        target = facts.default if source == "default" else facts.planned(source=source)
         if target is None:
             return None
         filled["bank"] = bank.replace(f"{{{source}}}", target.name)
-    return facts.find(**filled)
+    return search(**filled)
 
 
 def findings(facts: Facts, planned: Sequence[Planned]) -> tuple[Finding, ...]:
     """Every planned comparison the study has both arms for, in order."""
-    family = {(finding.a, finding.b): finding for finding in contrasts(facts) if finding.confirmatory}
+    family = {frozenset((one.a, one.b)): one for one in contrasts(facts) if one.confirmatory}
     made = []
     for plan in planned:
         a, b = resolve(facts, plan)
-        finding = _finding(facts, a, b, key=plan.key, name=plan.name, factor=plan.factor)
+        finding = _compared(facts, a, b, key=plan.key, asks=plan.asks, factor=plan.factor)
         if finding is None:
             continue
-        twin = family.get((finding.a, finding.b))
-        if twin:
-            finding = replace(finding, confirmatory=True, holm_p=twin.holm_p, claimed=twin.claimed)
-        made.append(finding)
+        # A designated contrast keeps its role whichever way round the roster reads it.
+        twin = family.get(frozenset((finding.a, finding.b)))
+        made.append(replace(finding, confirmatory=True, family=twin.family) if twin else finding)
     return tuple(made)
 
 
 def finding(facts: Facts, key: str) -> Finding | None:
     """One comparison of the roster by key."""
-    return next(iter(findings(facts, [plan for plan in ROSTER if plan.key == key])), None)
+    return next(iter(findings(facts, [ROSTER[key]])), None)
+
+
+def headline(facts: Facts) -> Finding | None:
+    """Memory against none."""
+    return finding(facts, HEADLINE_KEY)
 
 
 def contrasts(facts: Facts) -> tuple[Finding, ...]:
-    """The contrasts the study file names; of the confirmatory ones, memory against none is read before the others."""
-    named = [
-        _finding(
-            facts,
-            facts.arms.get(contrast.a),
-            facts.arms.get(contrast.b),
-            key=contrast.name,
-            name=contrast.name,
-            factor=facts.arms[contrast.b].factor if contrast.b in facts.arms else "",
-            confirmatory=contrast.confirmatory,
-        )
-        for contrast in facts.manifest.contrasts
-    ]
-    found = [finding for finding in named if finding is not None]
-    tested = {finding.key: finding.found.p_value for finding in found}
-    designated = {contrast.name: contrast for contrast in facts.manifest.contrasts if contrast.confirmatory}
-    bare = facts.bare.name if facts.bare else ""
-    primary = next((n for n, c in designated.items() if (c.a, c.b) == (bare, facts.default.name)), None)
-    family = read_family({name: tested.get(name) for name in designated}, primary=primary)
-    return tuple(
-        replace(f, holm_p=family[f.key].holm_p, claimed=family[f.key].supported) if f.confirmatory else f for f in found
-    )
+    """The contrasts of the study file that were run; memory against none is read before the other confirmatory ones."""
+    made = []
+    for contrast in facts.manifest.contrasts:
+        a, b = facts.arms.get(contrast.a), facts.arms.get(contrast.b)
+        factor = b.factor if b else ""
+        run = _compared(facts, a, b, key=contrast.name, asks="", factor=factor)
+        made += [replace(run, confirmatory=contrast.confirmatory)] if run else []
+    family = _family(facts, {one.key: one.result.p_value for one in made})
+    return tuple(replace(one, family=family[one.key]) if one.confirmatory else one for one in made)
 
 
-def _finding(
-    facts: Facts, a: Arm | None, b: Arm | None, *, key: str, name: str, factor: str, confirmatory: bool = False
-) -> Finding | None:
-    found, bootstrapped = (facts.compare(a, b, method) for method in METHODS)
-    if a is None or b is None or found is None or bootstrapped is None:
+def oriented(facts: Facts) -> tuple[Finding, ...]:
+    """The contrasts as a reader meets them: with the roster's question and turned its way, where it has one."""
+    roster = {frozenset((one.a, one.b)): one for one in reversed(findings(facts, tuple(ROSTER.values())))}
+    shown = []
+    for one in contrasts(facts):
+        twin = roster.get(frozenset((one.a, one.b)))
+        shown.append(replace(twin, key=one.key, confirmatory=one.confirmatory, family=one.family) if twin else one)
+    return tuple(shown)
+
+
+def designated(facts: Facts) -> tuple[Contrast, ...]:
+    """The confirmatory family as the study file names it, run or not."""
+    return tuple(contrast for contrast in facts.manifest.contrasts if contrast.confirmatory)
+
+
+def _family(facts: Facts, tested: Mapping[str, float | None]) -> dict[str, FamilyReading]:
+    bare = next((arm.name for arm in facts.arms.values() if not arm.remembers), "")
+    chosen = {contrast.name: contrast for contrast in designated(facts)}
+    primary = next((n for n, c in chosen.items() if {c.a, c.b} == {bare, facts.default.name}), None)
+    return read_family({name: tested.get(name) for name in chosen}, primary=primary)
+
+
+def _compared(facts: Facts, a: Arm | None, b: Arm | None, *, key: str, asks: str, factor: str) -> Finding | None:
+    if a is None or b is None:
         return None
-    return Finding(
-        key=key,
-        name=name,
-        factor=factor,
-        a=a.name,
-        b=b.name,
-        found=found,
-        two_stage=bootstrapped,
-        confirmatory=confirmatory,
-    )
+    result, beside = facts.compare(a, b), facts.compare(a, b, facts.beside)
+    if result is None or beside is None:
+        return None
+    return Finding(key=key, asks=asks, factor=factor, a=a.name, b=b.name, result=result, beside=beside)

@@ -1,63 +1,70 @@
 """Cost tables: calls and tokens per configuration, the lifecycle account, and the break-even of a workload."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from sqlcrystal.measurement.cost import Workload, amortization_horizon, break_even, headroom_share, tokens_per_point
-from sqlcrystal.study.ledger import Arm, Outcome
-from sqlcrystal.study.report.account import (
-    Rounds,
-    after_rounds,
-    construction,
-    repair_overhead,
-    serving,
+from sqlcrystal.measurement.account import Construction, Rounds, after_rounds, construction, repair_overhead, serving
+from sqlcrystal.measurement.cost import (
+    BreakEven,
+    Workload,
+    amortization_horizon,
+    break_even,
+    headroom_share,
+    tokens_per_point,
+    workload_lift,
 )
-from sqlcrystal.study.report.decision_tables import WRITER_NAMES
-from sqlcrystal.study.report.facts import Facts, accuracy, is_bare
-from sqlcrystal.study.report.summary import rerun_rows
-from sqlcrystal.study.report.table import Absent, Table
-from sqlcrystal.study.report.wording import NONE, number, percent, points
+from sqlcrystal.measurement.flips import pair_up, to_outcomes
+from sqlcrystal.study.ledger import Arm, Outcome
+from sqlcrystal.study.report.arm_rows import label
+from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.wording import NONE, number, percent, plural, points
 
 RECURRENCES = (0.0, 0.1, 0.25, 0.5)
+DEFAULT_WORKLOAD = Workload(recurrence=0.2, value_per_correct=0.01, prompt_price=0.1, completion_price=0.4)
+"""An example, not a measurement: every use of it is printed with these figures."""
+Row = tuple[str, ...]
 
 
-def amortization(facts: Facts) -> Table | Absent:
+def amortization(facts: Facts) -> Body | None:
     """Call-level and lifecycle cost."""
-    title = "Call-level and lifecycle cost"
     longest = max((row.rounds for row in facts.repairs if row.rounds), default=1)
-    bare = _stopped(facts.repairs, "no memory", longest)
+    bare = _stopped(facts.repairs, longest)
     remembered = facts.rows(facts.default, "repair")
-    memory = _stopped(remembered, f"{facts.default.writer} memory", longest) if any(r.cards for r in remembered) else {}
+    memory = _stopped(remembered, longest) if any(row.cards for row in remembered) else {}
     if not bare:
-        return Absent(key="amortization", title=title, needs="the held-out repair pass (setting repair)")
-    rounds = [made[limit] for limit in bare for made in (bare, memory) if limit in made]
-    rows: list[tuple[str, ...]] = [
-        (r.name, percent(r.first, 2), percent(r.final, 2), number(r.calls, 2)) for r in rounds
-    ]
+        return None
+    rows: list[Row] = []
+    for limit in bare:
+        ends = "no memory" + (", P_K" if limit == longest else "")
+        rows += [_rounds_row(f"{ends}: {plural(limit, 'repair round')}", bare[limit])]
+        rows += [_rounds_row(f"{facts.default.name}: {plural(limit, 'repair round')}", memory[limit])] if memory else []
     account = _lifecycle(facts)
-    if account:
-        rows += [("Lifecycle token account",), *((name, value, NONE, NONE) for name, value in account)]
-    return Table(
-        key="amortization",
-        title=title,
+    rows += [("Lifecycle token account",), *((name, value, NONE, NONE) for name, value in account)] if account else []
+    guessed = max(stopped.imputed_share for stopped in (*bare.values(), *memory.values()))
+    imputed = (
+        f" Calls per round were not recorded for {percent(guessed)}% of the repairs and taken as equal."
+        if guessed
+        else ""
+    )
+    return Body(
         columns=("Configuration", "First attempt % / value", "Final %", "Calls per question"),
         rows=tuple(rows),
         note=_round_note(memory.get(1), bare.get(longest))
-        + " A pass of fewer rounds is the prefix of the longer one. The horizon counts tokens only: embedding, database"
-        " time, latency and money are separate.",
+        + " A pass of fewer rounds is the prefix of the longer one."
+        + imputed
+        + " The horizon counts tokens only: embedding, database time, latency and money are separate.",
     )
 
 
-def _stopped(repairs: Sequence[Outcome], name: str, longest: int) -> dict[int, Rounds]:
+def _stopped(repairs: Sequence[Outcome], longest: int) -> dict[int, Rounds]:
     """A repair pass stopped after one round and after the most that the bare pass, whose end is P_K, went through."""
-    found = {}
-    for limit in sorted({1, longest}):
-        label = f"{name} + {limit} repair round{'s' if limit > 1 else ''}"
-        is_pk = name == "no memory" and limit == longest
-        if made := after_rounds(repairs, limit, f"{label} (P_K)" if is_pk else label):
-            found[limit] = made
-    return found
+    return {limit: stopped for limit in sorted({1, longest}) if (stopped := after_rounds(repairs, limit))}
+
+
+def _rounds_row(name: str, stopped: Rounds) -> Row:
+    return name, percent(stopped.first, 2), percent(stopped.final, 2), number(stopped.calls, 2)
 
 
 def _round_note(memory: Rounds | None, full: Rounds | None) -> str:
@@ -69,120 +76,145 @@ def _round_note(memory: Rounds | None, full: Rounds | None) -> str:
     return f"Memory with one round reaches {percent(share, 0)}% of the repair headroom at {calls}% of the calls."
 
 
+def bank_cost(facts: Facts, arm: Arm) -> Construction | None:
+    """What an arm's bank cost to build; None when the study did not record the pass."""
+    bare = [*facts.rows(facts.bare), *facts.rows(facts.bare, "rerun"), *facts.rows(facts.default, "rerun")]
+    known = {row.question: (row.prompt_tokens, row.completion_tokens) for row in bare if not row.cards}
+    return construction(facts.rows(arm, "collection"), first_attempts=known)
+
+
 def _lifecycle(facts: Facts) -> list[tuple[str, str]]:
     built, plain, served = (
-        construction(facts, facts.default),
+        bank_cost(facts, facts.default),
         serving(facts.rows(facts.bare)),
         serving(facts.rows(facts.default)),
     )
     lift = facts.compare(facts.bare, facts.default)
     if not (plain and served and lift):
         return []
-    overhead = served.prompt - plain.prompt
+    prompt, total = served.prompt - plain.prompt, served.total - plain.total
+    more = f" ({points(100 * prompt / plain.prompt, 0)}%)" if plain.prompt else ""
     rows = [
-        (
-            f"Recurring prompt overhead (k={facts.default.k})",
-            f"{points(overhead, 0)} tokens per query ({points(100 * overhead / plain.prompt, 0)}%)",
-        )
+        (f"Recurring overhead (k={facts.default.k}), prompt tokens", f"{points(prompt, 0)} per query{more}"),
+        (f"Recurring overhead (k={facts.default.k}), all tokens", f"{points(total, 0)} per query"),
     ]
     if built:
-        rows += [
-            ("Construction, full / marginal", f"{number(built.full)} / {number(built.marginal)} tokens per seed"),
-            ("Construction, calls and probes", f"{number(built.calls)} calls, {number(built.probes)} probes per seed"),
-        ]
-        full = amortization_horizon(construction_tokens=built.full, overhead_tokens=overhead)
-        part = amortization_horizon(construction_tokens=built.marginal, overhead_tokens=overhead)
-        rows.append(("Amortization horizon", f"{number(part)} marginal / {number(full)} full future queries"))
-    memory_cost = tokens_per_point(tokens_per_query=overhead, lift_pp=lift.delta_pp)
-    extra, ceiling = repair_overhead(facts), facts.ratio(facts.default)
-    gap = sum(100 * c.headroom / c.n for c in ceiling.counts.values()) / len(ceiling.counts) if ceiling else 0.0
-    repair_cost = tokens_per_point(tokens_per_query=extra, lift_pp=gap) if extra else None
-    versus = f" ({repair_cost / memory_cost:.1f}×)" if repair_cost and memory_cost else ""
-    rows.append(
-        (
-            "Prompt tokens per point per query",
-            f"memory {number(memory_cost)} / serve-time repair {number(repair_cost)}{versus}",
+        full, part = (
+            amortization_horizon(construction_tokens=tokens, overhead_tokens=prompt)
+            for tokens in (built.full, built.marginal)
         )
-    )
+        guessed = f"; {percent(built.imputed_share)}% of the first attempts imputed" if built.imputed_share else ""
+        rows += [
+            (
+                "Construction, full / marginal",
+                f"{number(built.full)} / {number(built.marginal)} tokens per seed{guessed}",
+            ),
+            ("Construction, calls and probes", f"{number(built.calls)} calls, {number(built.probes)} probes per seed"),
+            ("Amortization horizon", f"{number(part)} marginal / {number(full)} full future queries"),
+        ]
+    extra = repair_overhead(facts.rows(facts.bare), facts.repairs)
+    rows.append(_per_point(facts, "Prompt tokens", prompt, extra[0] if extra else None))
+    rows.append(_per_point(facts, "All tokens", total, sum(extra) if extra else None))
     return rows
 
 
-def tokens(facts: Facts) -> Table | Absent:
+def _per_point(facts: Facts, name: str, memory: float, repair: float | None) -> tuple[str, str]:
+    """What a point of accuracy costs per query, by memory and by repair at serving time."""
+    lift = facts.compare(facts.bare, facts.default)
+    stopped = after_rounds(facts.repairs, max((row.rounds for row in facts.repairs), default=0))
+    ours = tokens_per_point(tokens_per_query=memory, lift_pp=lift.delta_pp) if lift else None
+    gap = stopped.final - stopped.first if stopped else 0.0
+    theirs = tokens_per_point(tokens_per_query=repair, lift_pp=gap) if repair is not None else None
+    versus = f" ({theirs / ours:.1f}×)" if ours and theirs else ""
+    return f"{name} per point per query", f"memory {number(ours)} / serve-time repair {number(theirs)}{versus}"
+
+
+def tokens(facts: Facts) -> Body | None:
     """Solver tokens per question, by width and by writer."""
-    title, plain = "Measured solver tokens per question", serving(facts.rows(facts.bare))
-    if plain is None or not plain.prompt:
-        return Absent(key="tokens", title=title, needs="token counts of the arm without memory")
-    widths = {f"k={arm.k}": arm for arm in sorted(facts.varying("k"), key=lambda arm: arm.k)}
-    formats = {
-        WRITER_NAMES.get(arm.writer, arm.writer): arm for arm in sorted(facts.varying("writer"), key=lambda a: a.writer)
-    }
-    shown = {arm.name for arm in (*widths.values(), *formats.values())}
-    others = {arm.name: arm for arm in facts.arms.values() if arm.name not in shown and arm is not facts.bare}
-    rows: list[tuple[str, ...]] = [
-        ("No memory", number(plain.calls, 2), number(plain.prompt), NONE, number(plain.completion), NONE)
-    ]
-    for heading, arms in (("Width", widths), (f"Format, k={facts.default.k}", formats), ("Other arms", others)):
-        known = [row for name, arm in arms.items() if (row := _token_row(facts, name, arm, plain.prompt))]
-        rows += [(heading,), *known] if known else []
-    return Table(
-        key="tokens",
-        title=title,
-        columns=("Configuration", "Calls", "Prompt", "Δ none", "Completion", "Prompt tokens per pp"),
-        rows=tuple(rows),
-    )
-
-
-def _token_row(facts: Facts, name: str, arm: Arm, plain: float) -> tuple[str, ...] | None:
-    cost, lift = serving(facts.rows(arm)), facts.compare(facts.bare, arm)
-    if cost is None or lift is None:
+    plain = serving(facts.rows(facts.bare))
+    if facts.bare is None or plain is None or not plain.prompt:
         return None
+    widths = sorted(facts.varying("k"), key=lambda arm: arm.k)
+    formats = sorted(facts.varying("writer"), key=lambda arm: arm.writer)
+    shown = {arm.name for arm in (facts.bare, *widths, *formats)}
+    others = [arm for arm in facts.arms.values() if arm.name not in shown and facts.rows(arm)]
+    rows: list[Row] = [_token_row(facts, facts.bare, plain.prompt)]
+    groups = (("Width", widths), (f"Format, k={facts.default.k}", formats), ("Other arms", others))
+    for heading, arms in groups:
+        rows += [(heading,), *(_token_row(facts, arm, plain.prompt) for arm in arms)] if arms else []
+    columns = ("Arm", "Calls", "Prompt tokens", "Δ none", "Completion", "All tokens", "Prompt tokens per pp")
+    return Body(columns=columns, rows=tuple(rows), note="Averages per held-out question, all seeds.")
+
+
+def _token_row(facts: Facts, arm: Arm, plain: float) -> Row:
+    cost, lift = serving(facts.rows(arm)), facts.compare(facts.bare, arm)
+    if cost is None:
+        return (label(facts, arm), *[NONE] * 6)
     extra = cost.prompt - plain
-    worth = None if is_bare(arm) else tokens_per_point(tokens_per_query=extra, lift_pp=lift.delta_pp)
-    return name, number(cost.calls, 2), number(cost.prompt), points(extra, 0), number(cost.completion), number(worth)
+    worth = tokens_per_point(tokens_per_query=extra, lift_pp=lift.delta_pp) if lift and arm.remembers else None
+    change = NONE if arm is facts.bare else points(extra, 0)
+    counts = number(cost.completion), number(cost.total), number(worth)
+    return label(facts, arm), number(cost.calls, 2), number(cost.prompt), change, *counts
 
 
-def payback(facts: Facts, workload: Workload) -> Table | Absent:
-    """Queries until memory has paid back, by recurrence rate."""
-    title, built = "Break-even of a workload (assumptions in the note)", construction(facts, facts.default)
-    lift, replay, again = (
-        facts.compare(facts.bare, facts.default),
-        accuracy(facts.rows(facts.default, "replay")),
-        accuracy(rerun_rows(facts)),
-    )
-    plain, served = serving(facts.rows(facts.bare)), serving(facts.rows(facts.default))
-    if not (built and lift and plain and served) or replay is None or again is None:
-        return Absent(
-            key="break-even", title=title, needs="the settings collection, replay and rerun of the default arm"
+def payback(workload: Workload) -> Callable[[Facts], Body | None]:
+    """The table of queries until memory has paid back, by recurrence rate, under the user's assumptions."""
+
+    def build(facts: Facts) -> Body | None:
+        rates = sorted({*RECURRENCES, workload.recurrence})
+        rows = [
+            _payback_row(rate, found)
+            for rate in rates
+            if (found := _break_even(facts, replace(workload, recurrence=rate)))
+        ]
+        columns = (
+            "Questions that recur",
+            "Gain per query",
+            "Overhead per query",
+            "Construction",
+            "Break-even, queries",
+            "95% interval",
         )
-    rows = []
-    for rate in sorted({*RECURRENCES, workload.recurrence}):
-        found = break_even(
-            workload=replace(workload, recurrence=rate),
-            transfer_lift=lift.delta_pp / 100,
-            replay_lift=(replay - again) / 100,
-            overhead_prompt_tokens=served.prompt - plain.prompt,
-            construction_prompt_tokens=built.prompt,
-            construction_completion_tokens=built.completion,
-        )
-        when = number(found.queries) if found.queries is not None else "never"
-        rows.append(
-            (
-                f"{100 * rate:g}%",
-                f"{found.gain_per_query:.6f}",
-                f"{found.overhead_per_query:.6f}",
-                f"{found.construction:.4f}",
-                when,
-            )
-        )
-    return Table(
-        key="break-even",
-        title=title,
-        columns=("Questions that recur", "Gain per query", "Overhead per query", "Construction", "Break-even, queries"),
-        rows=tuple(rows),
-        note=(
+        note = (
             f"Assumed, not measured: one more right answer is worth {workload.value_per_correct:g}; a million prompt"
             f" tokens cost {workload.prompt_price:g}, completion tokens {workload.completion_price:g}, in one currency;"
             " a recurring question is one of the banked ones; new questions gain the held-out lift;"
-            " full construction of one seed."
-        ),
+            " full construction of one seed. The interval is that of the lift: never, where memory may not gain."
+        )
+        return Body(columns=columns, rows=tuple(rows), note=note)
+
+    return build
+
+
+def _break_even(facts: Facts, workload: Workload) -> BreakEven | None:
+    built, replay, again = bank_cost(facts, facts.default), facts.rows(facts.default, "replay"), facts.reruns
+    plain, served = serving(facts.rows(facts.bare)), serving(facts.rows(facts.default))
+    lift, right, floor = facts.compare(facts.bare, facts.default), percent_right(replay), percent_right(again)
+    recurring = pair_up(again, replay)
+    if not (built and plain and served and lift and recurring) or right is None or floor is None:
+        return None
+    over = workload_lift(
+        transfer=to_outcomes(facts.headline), replay=to_outcomes(recurring), recurrence=workload.recurrence
+    )
+    return break_even(
+        workload=workload,
+        transfer_lift=lift.delta_pp / 100,
+        replay_lift=(right - floor) / 100,
+        overhead_prompt_tokens=served.prompt - plain.prompt,
+        construction_prompt_tokens=built.prompt,
+        construction_completion_tokens=built.completion,
+        lift=over,
+    )
+
+
+def _payback_row(rate: float, found: BreakEven) -> Row:
+    never = "never"
+    ends = f"{number(found.earliest) if found.earliest else never} to {number(found.latest) if found.latest else never}"
+    return (
+        f"{100 * rate:g}%",
+        f"{found.gain_per_query:.6f}",
+        f"{found.overhead_per_query:.6f}",
+        f"{found.construction:.4f}",
+        number(found.queries) if found.queries is not None else never,
+        ends,
     )

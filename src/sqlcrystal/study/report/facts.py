@@ -1,15 +1,16 @@
 """A ledger with its questions answered: which arm is which, who was right, and how two arms compare."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
+from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import Comparison, compare
-from sqlcrystal.measurement.flips import UNEVALUABLE, Pair, pair_up, to_outcomes
+from sqlcrystal.measurement.flips import Pair, pair_up, to_outcomes
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD
 from sqlcrystal.measurement.ratio import (
     CrystallizationRatio,
@@ -19,35 +20,31 @@ from sqlcrystal.measurement.ratio import (
     crystallization_ratio,
     ratio_estimate,
 )
+from sqlcrystal.measurement.statistics import Equivalence, check_method, equivalence
 from sqlcrystal.study.ledger import Arm, BankedCard, Ledger, Outcome
 from sqlcrystal.types import CardId
 
 FACTORS = ("source", "admission", "writer", "retriever", "k", "correspondence", "bank", "solver", "passes")
-METHODS = (DEFAULT_METHOD, "two-stage")
+PAPERS_METHOD = "two-stage"
 Wanted = dict[str, object]
 """Factor values that differ from the default's; a tuple lists alternatives."""
 
 
 class Ratio(Struct, frozen=True, kw_only=True):
-    """CR of one arm, the counts it came from, and the outcomes behind them."""
+    """CR of one arm, the counts it came from, and its interval by the method that decides and by the one beside it."""
 
     ratio: CrystallizationRatio
     counts: dict[int, SeedCounts]
-    held_out: tuple[HeldOut, ...]
-
-    def estimates(self) -> dict[str, RatioEstimate]:
-        """CR with its interval by both methods."""
-        return {
-            method: ratio_estimate(outcomes=self.held_out, rng=np.random.default_rng(0), method=method)
-            for method in METHODS
-        }
+    estimates: dict[str, RatioEstimate]
 
 
 class Facts:
     """Everything a report may ask of one ledger."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.ledger, self.manifest = ledger, ledger.manifest
+    def __init__(self, ledger: Ledger, *, method: str = DEFAULT_METHOD) -> None:
+        check_method(method)
+        self.ledger, self.manifest, self.method = ledger, ledger.manifest, method
+        self.beside = DEFAULT_METHOD if method == PAPERS_METHOD else PAPERS_METHOD
         self.arms = {arm.name: arm for arm in ledger.manifest.arms}
         if ledger.manifest.default_arm not in self.arms:
             raise DataError(f"default_arm: {ledger.manifest.default_arm!r} is not among the arms")
@@ -73,12 +70,17 @@ class Facts:
 
     def bare_with(self, solver: str) -> Arm | None:
         """The arm without memory under a solver."""
-        return next((a for a in self.arms.values() if is_bare(a) and a.solver == solver and self.rows(a)), None)
+        return next((a for a in self.arms.values() if not a.remembers and a.solver == solver and self.rows(a)), None)
+
+    def planned(self, **wanted: object) -> Arm | None:
+        """The arm that differs from the default in exactly these factors, recorded or not."""
+        target: Wanted = {factor: getattr(self.default, factor) for factor in FACTORS} | wanted
+        return next((arm for arm in self.arms.values() if arm.remembers and _fits(arm, target)), None)
 
     def find(self, **wanted: object) -> Arm | None:
         """The arm that differs from the default in exactly these factors and has transfer outcomes."""
-        target: Wanted = {factor: getattr(self.default, factor) for factor in FACTORS} | wanted
-        return next((a for a in self.arms.values() if not is_bare(a) and _fits(a, target) and self.rows(a)), None)
+        arm = self.planned(**wanted)
+        return arm if arm is not None and self.rows(arm) else None
 
     def varying(self, *factors: str) -> tuple[Arm, ...]:
         """Arms with transfer outcomes that equal the default but for these factors."""
@@ -86,7 +88,7 @@ class Facts:
         return tuple(
             arm
             for arm in self.arms.values()
-            if not is_bare(arm) and self.rows(arm) and all(getattr(arm, f) == getattr(self.default, f) for f in fixed)
+            if arm.remembers and self.rows(arm) and all(getattr(arm, f) == getattr(self.default, f) for f in fixed)
         )
 
     # ── who was right ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -97,20 +99,28 @@ class Facts:
 
     @cached_property
     def repairs(self) -> tuple[Outcome, ...]:
-        """The repair pass without memory, which gives P_K."""
-        passes = [
-            rows for (arm, setting), rows in self._rows.items() if setting == "repair" and is_bare(self.arms[arm])
-        ]
-        others = [rows for (_, setting), rows in self._rows.items() if setting == "repair"]
-        return next(iter(passes), next((rows for rows in others if not any(row.cards for row in rows)), ()))
+        """The repair pass without memory under the oracle, which gives P_K."""
+        return self._without_memory("repair")
+
+    @cached_property
+    def engine_repairs(self) -> tuple[Outcome, ...]:
+        """The same begun and accepted by what the engine shows, without an oracle, which gives P_E."""
+        return self._without_memory("engine-repair")
+
+    def _without_memory(self, setting: str) -> tuple[Outcome, ...]:
+        passes = {name: rows for (name, made_for), rows in self._rows.items() if made_for == setting}
+        bare = [rows for name, rows in passes.items() if not self.arms[name].remembers]
+        unaided = [rows for rows in passes.values() if not any(row.cards for row in rows)]
+        return next(iter((*bare, *unaided)), ())
+
+    @cached_property
+    def reruns(self) -> tuple[Outcome, ...]:
+        """Banked questions answered again without memory."""
+        return self.rows(self.default, "rerun") or self.rows(self.bare, "rerun")
 
     def by_seed(self, rows: Collection[Outcome], rule: str | None = None) -> dict[int, float | None]:
         """Accuracy per seed in percent, None where the seed has no rows."""
-        found: dict[int, float | None] = {}
-        for seed in self.seeds:
-            mine = [row.right if rule is None else row.rules.get(rule, False) for row in rows if row.seed == seed]
-            found[seed] = 100 * sum(mine) / len(mine) if mine else None
-        return found
+        return {seed: percent_right([row for row in rows if row.seed == seed], rule) for seed in self.seeds}
 
     # ── how arms compare ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,15 +133,24 @@ class Facts:
         """Memory against none, on held-out questions."""
         return self.pairs(self.bare, self.default)
 
-    def compare(self, a: Arm | None, b: Arm | None, method: str = METHODS[0]) -> Comparison | None:
-        """b - a on held-out questions, or None where the arms share none."""
+    def compare(self, a: Arm | None, b: Arm | None, method: str = "") -> Comparison | None:
+        """b - a on held-out questions, or None where the arms share none that could be judged."""
         if a is None or b is None:
             return None
-        key = (a.name, b.name, method)
+        key = (a.name, b.name, method or self.method)
         if key not in self._compared:
-            pairs = self.pairs(a, b)
-            self._compared[key] = compare(to_outcomes(pairs), method=method) if pairs else None
+            pairs = [pair for pair in self.pairs(a, b) if pair.evaluable]
+            self._compared[key] = compare(to_outcomes(self.pairs(a, b)), method=key[2]) if pairs else None
         return self._compared[key]
+
+    def equivalence(self, a: Arm | None, b: Arm | None) -> Equivalence | None:
+        """Whether b lies within the study's margin of a; None without a margin or without pairs."""
+        margin = self.manifest.equivalence_margin
+        if margin <= 0 or self.compare(a, b) is None:
+            return None
+        outcomes = to_outcomes(self.pairs(a, b))
+        rng = np.random.default_rng(0)
+        return equivalence(outcomes=outcomes, margin_pp=margin, rng=rng, method=self.method)
 
     def ratio(self, arm: Arm | None) -> Ratio | None:
         """CR of an arm, or None where floor, memory or repair is missing."""
@@ -142,26 +161,26 @@ class Facts:
         return self._ratios[arm.name]
 
     def _ratio(self, arm: Arm) -> Ratio | None:
-        repaired = {(row.seed, row.question): row for row in self.repairs}
-        held_out = [
-            HeldOut(
-                database=pair.after.database,
-                question=pair.after.question,
-                seed=str(pair.after.seed),
-                floor=pair.before.right,
-                memory=pair.after.right,
-                repair_floor=repaired[pair.key].first_right,
-                repaired=repaired[pair.key].right,
-            )
-            for pair in self.pairs(self.bare, arm)
-            if pair.key in repaired
-        ]
-        if not held_out:
+        passes = (self.rows(self.bare), self.rows(arm), self.repairs)
+        shared = set.intersection(*({(row.seed, row.question) for row in rows} for rows in passes))
+        if not shared:
             return None
-        counts = {seed: _counts([row for row in held_out if row.seed == str(seed)]) for seed in self.seeds}
-        present = {seed: count for seed, count in counts.items() if count.n}
-        ratio = crystallization_ratio(seeds=list(present.values()))
-        return Ratio(ratio=ratio, counts=present, held_out=tuple(held_out))
+        floor, memory, repaired = (self._in_order(rows, shared) for rows in passes)
+        counts = settings.seed_counts(floor=floor, memory=memory, repaired=repaired)
+        held_out: Sequence[HeldOut] = settings.held_out(floor=floor, memory=memory, repaired=repaired)
+        return Ratio(
+            ratio=crystallization_ratio(seeds=counts),
+            counts=dict(zip(dict.fromkeys(row.seed for row in floor), counts, strict=True)),
+            estimates={
+                method: ratio_estimate(outcomes=held_out, rng=np.random.default_rng(0), method=method)
+                for method in (self.method, self.beside)
+            },
+        )
+
+    def _in_order(self, rows: Iterable[Outcome], keys: set[tuple[int, str]]) -> list[Outcome]:
+        """The rows of these questions, seed by seed in the study's order."""
+        kept = [row for row in rows if (row.seed, row.question) in keys]
+        return sorted(kept, key=lambda row: self.seeds.index(row.seed))
 
     # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,50 +194,31 @@ class Facts:
     def bank(self, arm: Arm, seed: int) -> dict[CardId, BankedCard]:
         """The cards an arm draws on: its own, or those of an arm that collects, writes and cuts its bank alike."""
         alike = ("source", "admission", "writer", "correspondence", "bank", "passes")
-        names = [
-            arm.name,
-            *(o.name for o in self.arms.values() if all(getattr(o, f) == getattr(arm, f) for f in alike)),
-        ]
-        return next((self._banks[name, seed] for name in names if (name, seed) in self._banks), {})
+        twins = (other.name for other in self.arms.values() if all(getattr(other, f) == getattr(arm, f) for f in alike))
+        return next((self._banks[name, seed] for name in (arm.name, *twins) if (name, seed) in self._banks), {})
+
+    def cards(self, arm: Arm) -> list[BankedCard]:
+        """The cards an arm draws on, over all seeds."""
+        return [card for seed in self.seeds for card in self.bank(arm, seed).values()]
 
     def window(self, arm: Arm, row: Outcome) -> list[BankedCard]:
         """The cards a question was shown, best first; a card of another arm's bank is looked up by its id."""
         own = self.bank(arm, row.seed)
-        found = [own.get(card) or self._anywhere.get((row.seed, card)) for card in row.cards]
-        return [card for card in found if card is not None]
+        shown = [own.get(card) or self._anywhere.get((row.seed, card)) for card in row.cards]
+        return [card for card in shown if card is not None]
 
     @cached_property
     def _anywhere(self) -> dict[tuple[int, CardId], BankedCard]:
         return {(card.seed, card.id): card for card in reversed(self.ledger.cards)}
 
 
-def is_bare(arm: Arm) -> bool:
-    """Whether an arm runs without memory."""
-    return arm.name == "none" or arm.retriever == "none" or arm.k == 0
-
-
-def accuracy(rows: Collection[Outcome]) -> float | None:
+def percent_right(rows: Iterable[Outcome], rule: str | None = None) -> float | None:
     """Percent right over all questions; an unevaluable question counts as wrong."""
-    return 100 * sum(row.right for row in rows) / len(rows) if rows else None
-
-
-def evaluable(rows: Collection[Outcome]) -> tuple[Outcome, ...]:
-    """The outcomes that could be compared with gold at all."""
-    return tuple(row for row in rows if row.kind not in UNEVALUABLE)
+    return settings.accuracy(rows, rule=rule).percent
 
 
 def _fits(arm: Arm, target: Wanted) -> bool:
     return all(
         getattr(arm, factor) in value if isinstance(value, tuple) else getattr(arm, factor) == value
         for factor, value in target.items()
-    )
-
-
-def _counts(rows: Collection[HeldOut]) -> SeedCounts:
-    return SeedCounts(
-        n=len(rows),
-        floor=sum(row.floor for row in rows),
-        memory=sum(row.memory for row in rows),
-        repaired=sum(row.repaired for row in rows),
-        repair_floor=sum(row.repair_floor for row in rows),
     )

@@ -1,24 +1,30 @@
-"""Tables across models and benchmarks: one row per run folder."""
+"""Tables across models and benchmarks: every run folder that the report was given, side by side."""
 
 from collections.abc import Sequence
 
-from sqlcrystal.study.report.comparisons import finding
-from sqlcrystal.study.report.facts import Facts, accuracy
-from sqlcrystal.study.report.summary import rerun_rows
-from sqlcrystal.study.report.table import Absent, Table
+from sqlcrystal.measurement.collecting import first_try, repair_yield
+from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
+from sqlcrystal.study.ledger import Arm
+from sqlcrystal.study.report.arm_rows import ratio_per_seed
+from sqlcrystal.study.report.comparisons import headline
+from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.wording import NONE, per_seed, percent, points
 
+Row = tuple[str, ...]
 BESIDE = "a second run folder (study report DIR --beside OTHER)"
+PRELIMINARY = "Fewer than three seeds is preliminary."
 
 
-def cross_sections(runs: Sequence[Facts]) -> Table | Absent:
-    """First attempt, repair rate, replay, transfer and CR of every run."""
-    title = "Cross-sections"
-    rows = tuple(_cross_section(facts) for facts in runs if facts.headline)
-    if not rows:
-        return Absent(key="cross-sections", title=title, needs="outcomes with and without memory on held-out questions")
+def cross_sections(runs: Sequence[Facts]) -> Body | None:
+    """First attempt, repair rate, replay, transfer and CR of every run; a second benchmark seed by seed as well."""
+    rows: list[Row] = [_cross_section(facts) for facts in runs if facts.headline]
+    for facts in runs[1:]:
+        if facts.manifest.benchmark != runs[0].manifest.benchmark and facts.headline:
+            rows += _seed_by_seed(facts)
     columns = (
-        "Model · benchmark",
+        "Model",
+        "Benchmark",
         "Seeds",
         "First try %",
         "Repair rate %",
@@ -26,82 +32,93 @@ def cross_sections(runs: Sequence[Facts]) -> Table | Absent:
         "Δ transfer (pp)",
         "CR %",
     )
-    note = (
-        "Fewer than three seeds is preliminary. Repair rate: share of first-attempt failures that collection repaired."
-    )
-    return Table(key="cross-sections", title=title, columns=columns, rows=rows, note=note)
+    note = f"{PRELIMINARY} Repair rate: share of first-attempt failures that collection repaired."
+    return Body(columns=columns, rows=tuple(rows), note=note)
 
 
-def _cross_section(facts: Facts) -> tuple[str, ...]:
-    lift, ratio = finding(facts, "transfer"), facts.ratio(facts.default)
-    again, replay = accuracy(rerun_rows(facts)), accuracy(facts.rows(facts.default, "replay"))
+def _cross_section(facts: Facts) -> Row:
+    lift, ratio = headline(facts), facts.ratio(facts.default)
+    again, replay = percent_right(facts.reruns), percent_right(facts.rows(facts.default, "replay"))
     return (
-        f"{facts.manifest.model} · {facts.manifest.benchmark}",
-        str(len(facts.seeds)),
-        percent(first_try(facts)),
-        percent(repair_rate(facts)),
+        facts.manifest.model,
+        facts.manifest.benchmark,
+        _seeds(facts),
+        percent(_first_try(facts)),
+        percent(repair_yield(facts.rows(facts.default, "collection")).percent),
         f"{percent(again, 0)} → {percent(replay, 0)}",
-        points(lift.found.delta_pp, 1) if lift else NONE,
+        points(lift.result.delta_pp, 1) if lift else NONE,
         percent(ratio.ratio.mean) if ratio else NONE,
     )
 
 
-def first_try(facts: Facts) -> float | None:
+def _seeds(facts: Facts) -> str:
+    few = len(facts.seeds) < ENOUGH_SEEDS
+    return f"{len(facts.seeds)}, preliminary" if few else str(len(facts.seeds))
+
+
+def _seed_by_seed(facts: Facts) -> list[Row]:
+    """Transfer and retention per seed: without memory, with the default, with the anchored writer."""
+    anchored = facts.find(writer="W3+A")
+    arms: list[Arm] = [arm for arm in (facts.bare, facts.default, anchored) if arm]
+    names = " / ".join(arm.name for arm in arms)
+    kept = [facts.reruns, *(facts.rows(arm, "retention") for arm in (facts.default, anchored) if arm)]
+    heading = f"{facts.manifest.model} · {facts.manifest.benchmark}, per seed: transfer {names} · retention {names}"
+    rows: list[Row] = [(heading,)]
+    for seed in facts.seeds:
+        transfer = " / ".join(percent(facts.by_seed(facts.rows(arm))[seed]) for arm in arms)
+        retention = " → ".join(percent(facts.by_seed(part)[seed]) for part in kept)
+        rows.append((f"seed {seed}", facts.manifest.benchmark, NONE, NONE, NONE, retention, transfer, NONE))
+    return rows
+
+
+def _first_try(facts: Facts) -> float | None:
     """First-attempt accuracy on the collection questions, else on the held-out ones."""
-    rows = facts.rows(facts.default, "collection")
-    return 100 * sum(row.first_right for row in rows) / len(rows) if rows else accuracy(facts.rows(facts.bare))
+    collected = facts.rows(facts.default, "collection")
+    return first_try(collected).percent if collected else percent_right(facts.rows(facts.bare))
 
 
-def repair_rate(facts: Facts) -> float | None:
-    """Which share of the collection's first-attempt failures repair mended."""
-    failed = [row for row in facts.rows(facts.default, "collection") if not row.first_right]
-    return 100 * sum(row.right for row in failed) / len(failed) if failed else None
-
-
-def families(runs: Sequence[Facts]) -> Table | Absent:
+def families(runs: Sequence[Facts]) -> Body | None:
     """The family cross-section in full."""
-    title = "Model families"
-    if len({facts.manifest.model for facts in runs}) < 2:
-        return Absent(key="families", title=title, needs=f"runs of two or more models: {BESIDE}")
+    if len({(facts.manifest.model, facts.manifest.benchmark) for facts in runs}) < 2:
+        return None
     rows = tuple(
         (
             facts.manifest.model,
-            percent(first_try(facts)),
-            percent(repair_rate(facts)),
-            percent(accuracy(facts.rows(facts.bare))),
-            percent(accuracy(facts.rows(facts.default))),
-            percent(accuracy(facts.rows(facts.find(writer="W3+A")))),
-            percent(accuracy(rerun_rows(facts))),
-            percent(accuracy(facts.rows(facts.default, "replay"))),
-            str(len(facts.seeds)),
+            facts.manifest.benchmark,
+            percent(_first_try(facts)),
+            percent(repair_yield(facts.rows(facts.default, "collection")).percent),
+            percent(percent_right(facts.rows(facts.bare))),
+            percent(percent_right(facts.rows(facts.default))),
+            percent(percent_right(facts.rows(facts.find(writer="W3+A")))),
+            percent(percent_right(facts.reruns)),
+            percent(percent_right(facts.rows(facts.default, "replay"))),
+            _seeds(facts),
         )
         for facts in runs
     )
-    columns = ("Model", "First try %", "Repair rate %", "None", "Default", "W3+A", "Floor replay", "Replay", "Seeds")
-    return Table(key="families", title=title, columns=columns, rows=rows)
+    none, default = (runs[0].bare.name if runs[0].bare else "none"), runs[0].default.name
+    columns = (
+        *("Model", "Benchmark", "First try %", "Repair rate %", none, default, "W3+A"),
+        *("Floor replay %", f"{default} replay %", "Seeds"),
+    )
+    return Body(columns=columns, rows=rows, note=PRELIMINARY)
 
 
-def second_model(runs: Sequence[Facts]) -> Table | Absent:
-    """Another run's writers, per seed."""
-    title = "Second model, per seed"
-    if len(runs) < 2:
-        return Absent(key="second-model", title=title, needs=BESIDE)
-    rows: list[tuple[str, ...]] = []
+def second_model(runs: Sequence[Facts]) -> Body | None:
+    """The other runs' writers, per seed."""
+    rows: list[Row] = []
     for facts in runs[1:]:
-        arms = {"none": facts.bare, **{arm.writer: arm for arm in facts.varying("writer")}}
-        rows.append(
-            (f"{facts.manifest.model} · {facts.manifest.benchmark} · seeds {', '.join(map(str, facts.seeds))}",)
-        )
-        for name, arm in arms.items():
-            ratio = facts.ratio(arm) if arm is not facts.bare else None
-            replay = facts.rows(arm, "replay") if arm is not facts.bare else rerun_rows(facts)
+        seeds = ", ".join(map(str, facts.seeds))
+        rows.append((f"{facts.manifest.model} · {facts.manifest.benchmark} · seeds {seeds}",))
+        arms = [*([facts.bare] if facts.bare else []), *facts.varying("writer")]
+        for arm in arms:
+            replay = facts.rows(arm, "replay") if arm.remembers else facts.reruns
             rows.append(
                 (
-                    name,
+                    arm.name,
                     per_seed(facts.by_seed(facts.rows(arm)).values()),
-                    per_seed(ratio.ratio.per_seed) if ratio else NONE,
+                    ratio_per_seed(facts, arm),
                     per_seed(facts.by_seed(replay).values()) if replay else NONE,
                 )
             )
-    columns = ("Writer", "EX % per seed", "CR % per seed", "Replay % per seed")
-    return Table(key="second-model", title=title, columns=columns, rows=tuple(rows))
+    return Body(columns=("Writer", "EX % per seed", "CR % per seed", "Replay % per seed"), rows=tuple(rows))

@@ -6,7 +6,11 @@ from importlib import resources
 import msgspec
 from msgspec import Struct
 
+from sqlcrystal.study.report.comparisons import HEADLINE_KEY, ROSTER, findings
+from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.summary import Summary
 from sqlcrystal.study.report.table import Table
+from sqlcrystal.study.report.wording import METHOD_NAMES, NONE, interval, percent, points, probability
 
 
 class Published(Struct, frozen=True, kw_only=True):
@@ -91,3 +95,69 @@ def published() -> Paper:
     return msgspec.toml.decode(
         resources.files("sqlcrystal.study.report").joinpath("paper.toml").read_bytes(), type=Paper
     )
+
+
+def beside_the_paper(facts: Facts, summary: Summary) -> Table:
+    """The study's headline and comparisons beside the published ones."""
+    theirs = published().headline
+    return Table(
+        key="against-paper",
+        title="This study beside the paper",
+        columns=(
+            "Quantity",
+            f"This study ({summary.model}, {summary.benchmark})",
+            f"Paper ({theirs.model}, {theirs.benchmark})",
+        ),
+        rows=(("Headline",), *_headline_rows(summary, theirs), ("Comparisons, pp [95% CI]",), *_comparison_rows(facts)),
+        note="Different models, benchmarks and splits: read directions, not differences. This study's intervals are"
+        f" {METHOD_NAMES[facts.method]} with databases for clusters, the paper's two-stage bootstrap.",
+    )
+
+
+def _headline_rows(ours: Summary, theirs: Headline) -> tuple[tuple[str, ...], ...]:
+    return (
+        ("No memory, P_0 %", percent(ours.p0, 2), percent(theirs.p0, 2)),
+        ("Memory, P_M %", percent(ours.pm, 2), percent(theirs.pm, 2)),
+        ("On-demand repair, P_K %", percent(ours.pk, 2), percent(theirs.pk, 2)),
+        ("Lift (pp)", _range(ours.lift_pp, ours.lift_ci_pp), _range(theirs.lift_pp, theirs.lift_ci_pp)),
+        ("p", probability(ours.lift_p), probability(theirs.lift_p)),
+        ("CR %", _share(ours.cr, ours.cr_ci), _share(theirs.cr, theirs.cr_ci)),
+        ("Exact-query replay %", percent(ours.replay), percent(theirs.replay)),
+        ("Cross-question retention %", percent(ours.retention), percent(theirs.retention)),
+        ("Bare rerun %", percent(ours.rerun_floor), percent(theirs.rerun_floor)),
+        ("Fixed / broke", f"{ours.fixed} / {ours.broke}", f"{theirs.fixed} / {theirs.broke}"),
+        ("Cards, all seeds", str(ours.cards), str(theirs.cards)),
+        (
+            "Held-out pairs / databases",
+            f"{ours.n_heldout} / {ours.n_databases}",
+            f"{theirs.n_heldout} / {theirs.n_databases}",
+        ),
+    )
+
+
+def _comparison_rows(facts: Facts) -> list[tuple[str, ...]]:
+    mine = {one.key: one for one in findings(facts, tuple(ROSTER.values()))}
+    rows: list[tuple[str, ...]] = []
+    for key, plan in ROSTER.items():
+        own, other = mine.get(key), published().by_key.get(key)
+        if key == HEADLINE_KEY or (own is None and other is None):
+            continue
+        ours = _range(own.result.delta_pp, (own.result.ci_low_pp, own.result.ci_high_pp)) if own else "not run"
+        rows.append((f"{plan.asks} {own.name}" if own else plan.asks, ours, _published(other)))
+    return rows
+
+
+def _published(other: Published | None) -> str:
+    if other is None:
+        return NONE
+    if other.delta_pp is None:
+        return f"fixed {other.fixed}, broke {other.broke}" if other.fixed is not None else NONE
+    return _range(other.delta_pp, None if other.low_pp is None else (other.low_pp, other.high_pp))
+
+
+def _range(value: float | None, ends: tuple[float | None, float | None] | None) -> str:
+    return f"{points(value)} {interval(*ends)}" if value is not None and ends else points(value)
+
+
+def _share(value: float | None, ends: tuple[float, float] | None) -> str:
+    return f"{percent(value)} {interval(*ends, 0)}" if value is not None and ends else percent(value)

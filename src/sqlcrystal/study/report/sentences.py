@@ -1,122 +1,183 @@
-"""What was found and what is not supported, in sentences made from the numbers."""
+"""The report in words, made from the numbers: what was asked, what was found, how sure; then the rest."""
 
 from msgspec import Struct
 
-from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
-from sqlcrystal.study.report.comparisons import DECISIONS, MECHANISM, ROSTER, Finding, contrasts, finding, findings
+from sqlcrystal.study.report.comparisons import (
+    DECISIONS,
+    MECHANISM,
+    ROSTER,
+    Finding,
+    designated,
+    findings,
+    headline,
+    oriented,
+)
+from sqlcrystal.study.report.completeness import completeness
 from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.glossary import WORDS, source_note
 from sqlcrystal.study.report.summary import Summary
 from sqlcrystal.study.report.value_tables import database_effects
-from sqlcrystal.study.report.wording import interval, listed, percent, plural, points, probability
+from sqlcrystal.study.report.verdict import NOT_MEASURED, NOTHING_BANKED
+from sqlcrystal.study.report.wording import interval, judged, kept_ratios, listed, percent, plural, points, probability
 
 
 class Sentences(Struct, frozen=True, kw_only=True):
     """The report in words."""
 
-    found: tuple[str, ...]
-    unsupported: tuple[str, ...]
+    asked: str
+    found: str
+    sure: str
+    more: tuple[str, ...]
+    supported: tuple[str, ...]
+    open: tuple[str, ...]
     scope: tuple[str, ...]
+
+    @property
+    def opening(self) -> tuple[tuple[str, str], ...]:
+        """The three sentences a report begins with."""
+        return ("What was asked", self.asked), ("What was found", self.found), ("How sure", self.sure)
 
 
 def sentences(facts: Facts, summary: Summary) -> Sentences:
     """Say what the numbers say, and no more."""
-    known = {(one.a, one.b): one for one in findings(facts, ROSTER)}
-    named = [known.get((one.a, one.b), one) for one in contrasts(facts)]
-    seen = {(one.a, one.b) for one in named}
-    planned = [one for one in findings(facts, (*MECHANISM, *DECISIONS)) if (one.a, one.b) not in seen]
-    every = [one for one in (*named, *planned) if one.key != "transfer"]
-    supported = [_told(one) for one in every if one.supported and one.found.n_seeds >= ENOUGH_SEEDS]
-    open_ones = [_untold(one) for one in every if not one.supported or one.found.n_seeds < ENOUGH_SEEDS]
+    named = oriented(facts)
+    seen = {frozenset((one.a, one.b)) for one in named}
+    planned = [one for one in findings(facts, (*MECHANISM, *DECISIONS)) if frozenset((one.a, one.b)) not in seen]
+    lead = headline(facts)
+    first = frozenset((lead.a, lead.b)) if lead else frozenset()
+    every = [one for one in (*named, *planned) if frozenset((one.a, one.b)) != first]
     return Sentences(
-        found=(*_headline(facts, summary), *supported),
-        unsupported=tuple(open_ones),
+        asked=_asked(facts, summary),
+        found=_found(summary),
+        sure=_sure(lead, summary),
+        more=tuple(_more(facts, summary)),
+        supported=tuple(_told(one) for one in every if one.supported),
+        open=tuple(_untold(one) for one in every if not one.supported),
         scope=_scope(facts, summary),
     )
 
 
-def _headline(facts: Facts, summary: Summary) -> list[str]:
+def _asked(facts: Facts, summary: Summary) -> str:
+    writer = WORDS["writer"](facts.default.writer).removeprefix("card = ")
+    databases = plural(summary.n_databases, "database") if summary.n_databases else "databases"
+    return (
+        f"Does {summary.model}, answering in one shot, get more new questions over the {databases} of"
+        f" {summary.benchmark} right when up to {plural(facts.default.k, 'card')} of the same database stand in its"
+        f" prompt? A card ({facts.default.writer}) is a {writer}, kept once a check has passed it; the cards of one"
+        " database are its bank."
+        f" {source_note(facts)}".rstrip()
+    )
+
+
+def _found(summary: Summary) -> str:
+    if summary.verdict == NOT_MEASURED or summary.p0 is None or summary.pm is None or summary.lift_pp is None:
+        return "Nothing yet: answers with memory, without it, or both are not recorded."
+    if summary.verdict == NOTHING_BANKED:
+        return (
+            "There is nothing to compare: no card was banked, so that every answer is the same with memory and without;"
+            f" {percent(summary.p0)}% of {plural(summary.n_heldout, 'answer')} are right."
+        )
+    return (
+        f"{percent(summary.p0)}% of the held-out answers are right without memory, {percent(summary.pm)}% with it:"
+        f" {points(summary.lift_pp, 1)} points. Of {summary.n_heldout:,} answers (question × seed) memory fixed"
+        f" {summary.fixed} and broke {summary.broke}."
+    )
+
+
+def _sure(lift: Finding | None, summary: Summary) -> str:
+    if lift is None or summary.verdict in (NOT_MEASURED, NOTHING_BANKED):
+        return f"{_capital(summary.verdict)}."
+    result = lift.result
+    if result.p_value is None:
+        return f"{_capital(summary.verdict)}: {judged(result)}."
+    ends = (
+        f"from {points(result.ci_low_pp, 1)} to {points(result.ci_high_pp, 1)} points (p {probability(result.p_value)})"
+    )
+    more = (
+        f"; such a study finds a true change of {percent(result.detectable_pp, 1)} points four times out of five"
+        if result.detectable_pp is not None
+        else ""
+    )
+    few = " Fewer than three seeds establish nothing." if lift.preliminary else ""
+    return (
+        f"{_capital(summary.verdict)}: the 95% interval runs {ends}, taking the {result.n_databases} databases for a"
+        f" sample of databases{more}.{few}"
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _more(facts: Facts, summary: Summary) -> list[str]:
+    """Repair, replay and retention, and how the databases fared."""
     said = []
-    if summary.p0 is not None and summary.pm is not None and summary.lift_pp is not None and summary.lift_ci_pp:
-        lift = finding(facts, "transfer")
-        told = _effect(lift)
-        holm = f", Holm {probability(lift.holm_p)}" if lift and lift.holm_p is not None else ""
+    ratio = facts.ratio(facts.default)
+    if summary.pk is not None:
+        share = ""
+        if ratio and summary.cr is not None and summary.verdict != NOTHING_BANKED:
+            shape = kept_ratios(ratio.estimates[facts.method])
+            share = (
+                f" Memory's lift is {percent(summary.cr)}% of what that adds (the crystallization ratio, CR; {shape})."
+            )
         said.append(
-            f"On {summary.n_heldout:,} held-out question–seed pairs, memory {told} first-attempt accuracy:"
-            f" {percent(summary.p0)}% without, {percent(summary.pm)}% with it, {points(summary.lift_pp)} pp"
-            f" {interval(*summary.lift_ci_pp)}, p {probability(summary.lift_p)}{holm}. It fixed {summary.fixed} answers"
-            f" and broke {summary.broke}."
+            f"Repair on demand, where an oracle says which answers are wrong and nothing is stored, reaches"
+            f" {percent(summary.pk)}% (P_K).{share}"
         )
-    if summary.cr is not None and summary.cr_ci:
+    if summary.pe is not None:
         said.append(
-            f"On-demand repair reaches {percent(summary.pk)}%. The lift is {percent(summary.cr)}% of that headroom"
-            f" (crystallization ratio, 95% interval {interval(*summary.cr_ci, 0)} %)."
-        )
-    elif summary.pk is not None:
-        said.append(
-            f"On-demand repair reaches {percent(summary.pk)}%; the crystallization ratio has no defined interval."
+            f"Repair without an oracle, on what the database engine shows, reaches {percent(summary.pe)}% (P_E)."
         )
     if summary.replay is not None:
-        kept = f", and {percent(summary.retention)}% when that card is removed" if summary.retention is not None else ""
-        bare = (
-            f"; asked again without memory, {percent(summary.rerun_floor)}%" if summary.rerun_floor is not None else ""
-        )
+        kept = f", {percent(summary.retention)}% when that card is removed" if summary.retention is not None else ""
+        bare = f", {percent(summary.rerun_floor)}% without memory" if summary.rerun_floor is not None else ""
         said.append(
             f"A banked question asked again is right {percent(summary.replay)}% of the time with its own card"
             f"{kept}{bare}."
         )
-    effects = database_effects(facts)
+    effects = [effect for effect, _ in database_effects(facts)] if summary.verdict != NOTHING_BANKED else []
     if effects:
-        gained = sum(effect.net > 0 for effect, _ in effects)
-        lost = [effect.name for effect, _ in effects if effect.net < 0]
-        said.append(
-            f"{gained} of {plural(len(effects), 'database')} gain"
-            + (f"; {listed(lost)} lose." if len(lost) > 1 else f"; {lost[0]} loses." if lost else ".")
-        )
+        gained, lost = sum(e.net > 0 for e in effects), [e.name for e in effects if e.net < 0]
+        down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""
+        said.append(f"{gained} of {plural(len(effects), 'database')} gain{down}.")
     return said
 
 
-def _effect(one: Finding | None) -> str:
-    """The verb of the headline, which must not claim what its own contrast does not support."""
-    if one is None or not one.supported or one.found.n_seeds < ENOUGH_SEEDS:
-        return "is not shown to change"
-    return "raises" if one.found.delta_pp > 0 else "lowers"
+def _title(one: Finding) -> str:
+    return f"{one.asks} {one.name}" if one.asks else one.name
 
 
 def _told(one: Finding) -> str:
-    higher = "higher" if one.found.delta_pp > 0 else "lower"
-    reading = next((plan.reading for plan in ROSTER if plan.key == one.key and plan.reading), "")
-    meant = f" This is in line with the claim that {reading}." if reading and one.found.delta_pp > 0 else ""
-    return f"{one.name}: accuracy is {abs(one.found.delta_pp):.2f} pp {higher}, {_evidence(one)}.{meant}"
+    higher = "higher" if one.result.delta_pp > 0 else "lower"
+    claim = ROSTER[one.key].reading if one.key in ROSTER else ""
+    meant = f" In line with the claim that {claim}." if claim and one.result.delta_pp > 0 else ""
+    return f"{_title(one)}: accuracy is {abs(one.result.delta_pp):.2f} pp {higher}, {_evidence(one)}.{meant}"
 
 
 def _untold(one: Finding) -> str:
-    why = {
-        "not supported after Holm": "the interval excludes zero, but not after Holm's adjustment",
-        "interval includes zero": "the interval includes zero",
-    }.get(one.verdict, "" if one.supported else one.verdict)
-    few = "" if one.found.n_seeds >= ENOUGH_SEEDS else "fewer than three seeds"
-    return f"{one.name}: {points(one.found.delta_pp)} pp, {_evidence(one)}; {'; '.join(filter(None, (why, few)))}."
+    return f"{_title(one)}: {points(one.result.delta_pp)} pp, {_evidence(one)}; {one.verdict}."
 
 
 def _evidence(one: Finding) -> str:
-    holm = f", Holm {probability(one.holm_p)}" if one.holm_p is not None else ""
-    ends = interval(one.found.ci_low_pp, one.found.ci_high_pp)
-    return f"95% interval {ends}, p {probability(one.found.p_value)}{holm} ({one.status})"
+    if one.result.p_value is None:
+        return one.role
+    holm = f", Holm {probability(one.family.holm_p)}" if one.family and one.family.holm_p is not None else ""
+    ends = interval(one.result.ci_low_pp, one.result.ci_high_pp)
+    return f"95% interval {ends}, p {probability(one.result.p_value)}{holm} ({one.role})"
 
 
 def _scope(facts: Facts, summary: Summary) -> tuple[str, ...]:
-    manifest = facts.manifest
-    family = [one.name for one in contrasts(facts) if one.confirmatory]
-    said = [
-        f"One model ({manifest.model}), one benchmark ({manifest.benchmark}),"
-        f" {plural(summary.n_databases, 'database')}, {plural(len(summary.seeds), 'seed')};"
-        " intervals treat databases as the clusters.",
-        f"Confirmatory, sharing Holm's adjustment: {listed(family)}. Everything else is exploratory."
+    count, family = completeness(facts), [contrast.name for contrast in designated(facts)]
+    said = []
+    if count.interim:
+        said.append(f"Interim: {count.counted}. Readings may change until all are; the family of contrasts does not.")
+    said += [
+        f"One model ({summary.model}), one benchmark ({summary.benchmark}), {plural(summary.n_databases, 'database')},"
+        f" {plural(len(summary.seeds), 'seed')}; intervals treat databases as the clusters.",
+        f"Confirmatory: {listed(family)}. Everything else is exploratory."
         if family
         else "The study file designates no confirmatory contrast: everything here is exploratory.",
         "The ratio is descriptive: it can be negative or exceed 100%, and compares only runs with the same solver,"
         " split and repair budget.",
     ]
-    if len(summary.seeds) < ENOUGH_SEEDS:
-        said.insert(0, "Fewer than three seeds: every figure here is preliminary.")
     return tuple(said)

@@ -2,12 +2,14 @@
 
 from msgspec import Struct
 
+from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import Comparison
-from sqlcrystal.measurement.intervals import DEFAULT_METHOD
 from sqlcrystal.measurement.ratio import RatioEstimate
-from sqlcrystal.study.ledger import Outcome
-from sqlcrystal.study.report.comparisons import HEADLINE, Finding, contrasts, findings
-from sqlcrystal.study.report.facts import METHODS, Facts, accuracy, evaluable
+from sqlcrystal.study.report.audit_tables import MULTIPLICITY
+from sqlcrystal.study.report.comparisons import Finding, contrasts, headline
+from sqlcrystal.study.report.completeness import completeness
+from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.verdict import verdict
 
 Interval = tuple[float, float]
 
@@ -24,12 +26,20 @@ class ContrastSummary(Struct, frozen=True, kw_only=True):
     p_value: float | None
     p_holm: float | None
     p_two_stage: float | None
+    p_sign_flip: float
     mcnemar_p: float
+    detectable_pp: float | None
+    between_sd_pp: float | None
+    leave_one_out_pp: Interval | None
+    new_database_pp: Interval | None
     fixed: int
     broke: int
     n: int
+    unevaluable: int
     status: str
     supported: bool
+    supported_alone: bool
+    undefined: str
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -42,15 +52,23 @@ class Summary(Struct, frozen=True, kw_only=True):
     model: str
     rule: str
     method: str
+    verdict: str
+    interim: bool
+    arms_recorded: int
+    arms_planned: int
     p0: float | None
     pm: float | None
     pk: float | None
+    pe: float | None
     lift_pp: float | None
     lift_ci_pp: Interval | None
     lift_p: float | None
     lift_ci_two_stage_pp: Interval | None
+    lift_ci_question_level_pp: Interval | None
+    lift_undefined: str
     cr: float | None
     cr_ci: Interval | None
+    cr_interval: str
     cr_ci_two_stage: Interval | None
     cr_per_seed: dict[int, float | None]
     cr_alternative: float | None
@@ -73,20 +91,14 @@ class Summary(Struct, frozen=True, kw_only=True):
     multiplicity: str
 
 
-MULTIPLICITY = (
-    "Memory against none is the primary contrast, tested first and unadjusted; Holm's step-down adjustment over the"
-    " other confirmatory contrasts; p-values of exploratory contrasts are unadjusted diagnostics"
-)
-
-
 def summarize(facts: Facts) -> Summary:
     """The headline of a study."""
-    lift = next(iter(findings(facts, HEADLINE)), None)
-    ratio = facts.ratio(facts.default)
+    lift, ratio, manifest = headline(facts), facts.ratio(facts.default), facts.manifest
     bare, memory = facts.rows(facts.bare), facts.rows(facts.default)
     cards = {seed: len(facts.bank(facts.default, seed)) for seed in facts.seeds}
-    estimates = ratio.estimates() if ratio else {}
-    manifest = facts.manifest
+    count = completeness(facts)
+    estimates = ratio.estimates if ratio else {}
+    decided, two_stage = estimates.get(facts.method), estimates.get("two-stage")
     return Summary(
         study=manifest.study,
         digest=manifest.digest,
@@ -94,43 +106,45 @@ def summarize(facts: Facts) -> Summary:
         benchmark=manifest.benchmark,
         model=manifest.model,
         rule=manifest.rule,
-        method=DEFAULT_METHOD,
-        p0=accuracy(bare),
-        pm=accuracy(memory),
-        pk=accuracy(facts.repairs),
-        lift_pp=lift.found.delta_pp if lift else None,
-        lift_ci_pp=_interval(lift.found) if lift else None,
-        lift_p=lift.found.p_value if lift else None,
-        lift_ci_two_stage_pp=_interval(lift.two_stage) if lift else None,
+        method=facts.method,
+        verdict=verdict(facts),
+        interim=count.interim,
+        arms_recorded=count.recorded,
+        arms_planned=len(count.arms),
+        p0=percent_right(bare),
+        pm=percent_right(memory),
+        pk=percent_right(facts.repairs),
+        pe=percent_right(facts.engine_repairs),
+        lift_pp=lift.result.delta_pp if lift else None,
+        lift_ci_pp=_interval(lift.result) if lift else None,
+        lift_p=lift.result.p_value if lift else None,
+        lift_ci_two_stage_pp=_interval(_two_stage(lift)) if lift else None,
+        lift_ci_question_level_pp=_question_level(lift) if lift else None,
+        lift_undefined=lift.result.undefined if lift else "",
         cr=ratio.ratio.mean if ratio else None,
-        cr_ci=_ends(estimates.get(METHODS[0])),
-        cr_ci_two_stage=_ends(estimates.get(METHODS[1])),
+        cr_ci=_ends(decided),
+        cr_interval=decided.shape or decided.undefined if decided else "",
+        cr_ci_two_stage=_ends(two_stage),
         cr_per_seed=dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True)) if ratio else {},
         cr_alternative=ratio.ratio.against_own_floor if ratio else None,
-        p0_evaluable=accuracy(evaluable(bare)),
-        pm_evaluable=accuracy(evaluable(memory)),
-        replay=accuracy(facts.rows(facts.default, "replay")),
-        retention=accuracy(facts.rows(facts.default, "retention")),
-        rerun_floor=accuracy(rerun_rows(facts)),
-        fixed=lift.found.fixed if lift else 0,
-        broke=lift.found.broke if lift else 0,
+        p0_evaluable=settings.accuracy(bare).percent_evaluable,
+        pm_evaluable=settings.accuracy(memory).percent_evaluable,
+        replay=percent_right(facts.rows(facts.default, "replay")),
+        retention=percent_right(facts.rows(facts.default, "retention")),
+        rerun_floor=percent_right(facts.reruns),
+        fixed=lift.result.fixed if lift else 0,
+        broke=lift.result.broke if lift else 0,
         n_heldout=len(memory),
         n_heldout_per_seed={seed: sum(row.seed == seed for row in memory) for seed in facts.seeds},
-        n_questions=len({row.question for row in memory}),
+        n_questions=len({(row.database, row.question) for row in memory}),
         n_banked=len(facts.rows(facts.default, "replay")),
         n_databases=len({row.database for row in memory}),
         seeds=manifest.seeds,
         cards=sum(cards.values()),
         cards_per_seed=cards,
-        contrasts=tuple(_contrast(finding) for finding in contrasts(facts)),
+        contrasts=tuple(_contrast(one) for one in contrasts(facts)),
         multiplicity=MULTIPLICITY,
     )
-
-
-def rerun_rows(facts: Facts) -> tuple[Outcome, ...]:
-    """Banked questions answered again without memory."""
-    own = facts.rows(facts.default, "rerun")
-    return own or facts.rows(facts.bare, "rerun")
 
 
 def _ends(estimate: RatioEstimate | None) -> Interval | None:
@@ -140,26 +154,43 @@ def _ends(estimate: RatioEstimate | None) -> Interval | None:
     return estimate.low, estimate.high
 
 
-def _interval(found: Comparison) -> Interval | None:
-    return None if found.ci_low_pp is None or found.ci_high_pp is None else (found.ci_low_pp, found.ci_high_pp)
+def _interval(result: Comparison) -> Interval | None:
+    return None if result.ci_low_pp is None or result.ci_high_pp is None else (result.ci_low_pp, result.ci_high_pp)
 
 
-def _contrast(finding: Finding) -> ContrastSummary:
-    found, bootstrapped = finding.found, finding.two_stage
+def _question_level(lift: Finding) -> Interval | None:
+    alone = lift.result.question_level
+    return None if alone is None or alone.low is None or alone.high is None else (alone.low, alone.high)
+
+
+def _two_stage(one: Finding) -> Comparison:
+    return one.result if one.result.method == "two-stage" else one.beside
+
+
+def _contrast(one: Finding) -> ContrastSummary:
+    result, bootstrapped, left = one.result, _two_stage(one), one.result.leave_one_out
     return ContrastSummary(
-        name=finding.name,
-        a=finding.a,
-        b=finding.b,
-        delta_pp=found.delta_pp,
-        ci_pp=_interval(found),
+        name=one.key,
+        a=one.a,
+        b=one.b,
+        delta_pp=result.delta_pp,
+        ci_pp=_interval(result),
         ci_two_stage_pp=_interval(bootstrapped),
-        p_value=found.p_value,
-        p_holm=finding.holm_p,
+        p_value=result.p_value,
+        p_holm=one.family.holm_p if one.family else None,
         p_two_stage=bootstrapped.p_value,
-        mcnemar_p=found.mcnemar_p,
-        fixed=found.fixed,
-        broke=found.broke,
-        n=found.n,
-        status=finding.status,
-        supported=finding.supported and found.n_seeds >= 3,
+        p_sign_flip=result.sign_flip_p,
+        mcnemar_p=result.mcnemar_p,
+        detectable_pp=result.detectable_pp,
+        between_sd_pp=result.between_sd_pp,
+        leave_one_out_pp=(left.low_pp, left.high_pp) if left else None,
+        new_database_pp=result.new_database_pp,
+        fixed=result.fixed,
+        broke=result.broke,
+        n=result.n,
+        unevaluable=result.unevaluable,
+        status=one.role,
+        supported=one.supported,
+        supported_alone=one.told_from_zero,
+        undefined=result.undefined,
     )

@@ -1,17 +1,22 @@
 """RQ1 tables: what future value the bank provides, setting by setting, database by database."""
 
 from collections import Counter
+from collections.abc import Sequence
 
-from sqlcrystal.measurement.flips import pair_up, stability
-from sqlcrystal.measurement.statistics import mcnemar_p
+from msgspec.structs import replace
+
+from sqlcrystal.measurement import settings
+from sqlcrystal.measurement.flips import Pair, pair_up, stability
 from sqlcrystal.measurement.strata import Effect, correlation, effects, top_share
-from sqlcrystal.study.report.comparisons import finding
-from sqlcrystal.study.report.facts import Facts, accuracy, evaluable
-from sqlcrystal.study.report.summary import rerun_rows
-from sqlcrystal.study.report.table import Absent, Table
+from sqlcrystal.study.ledger import Outcome
+from sqlcrystal.study.report.comparisons import headline
+from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.glossary import source_note
+from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.wording import (
+    METHOD_NAMES,
     NONE,
-    interval,
+    judged,
     kept_ratios,
     number,
     per_seed,
@@ -22,6 +27,8 @@ from sqlcrystal.study.report.wording import (
 )
 
 NO_MEMORY = "outcomes without memory and with the default arm on held-out questions"
+REPAIR_PASS = "the held-out repair pass (setting repair)"
+Row = tuple[str, ...]
 
 
 def sample(facts: Facts) -> str:
@@ -35,177 +42,150 @@ def sample(facts: Facts) -> str:
     )
 
 
-def cr_main(facts: Facts) -> Table | Absent:
+def cr_main(facts: Facts) -> Body | None:
     """The settings a single memory score would conflate, with CR beside the absolute lift."""
-    title, lift = "Complementary future-value settings", finding(facts, "transfer")
+    lift = headline(facts)
     if lift is None:
-        return Absent(key="cr-main", title=title, needs=NO_MEMORY)
-    found, boot = lift.found, lift.two_stage
-    again = percent(accuracy(rerun_rows(facts)))
-    rows: list[tuple[str, ...]] = [("Collection side: the verified questions that entered the bank",)]
+        return None
+    again = percent(percent_right(facts.reruns))
+    rows: list[Row] = [("Collection side: the verified questions that entered the bank",)]
     for name, setting, how in (
         ("Exact-query replay, %", "replay", "own card eligible"),
         ("Cross-question retention, %", "retention", "own card removed"),
     ):
-        rows.append((name, again, percent(accuracy(facts.rows(facts.default, setting))), how))
+        rows.append((name, again, percent(percent_right(facts.rows(facts.default, setting))), how))
+    result, beside = lift.result, lift.beside
+    change = f"{points(result.delta_pp)} pp, {judged(result)}; fixed {result.fixed}, broke {result.broke}"
+    other = METHOD_NAMES[facts.beside]
+    before, after = settings.accuracy(facts.rows(facts.bare)), settings.accuracy(facts.rows(facts.default))
     rows += [
         ("Held out: new questions over the same databases",),
-        (
-            "Transfer EX, %",
-            percent(found.a, 2),
-            percent(found.b, 2),
-            f"{points(found.delta_pp)} pp, p {probability(found.p_value)}",
-        ),
-        (
-            "Lift, 95% interval (CR2)",
-            NONE,
-            f"{interval(found.ci_low_pp, found.ci_high_pp)}",
-            f"fixed {found.fixed}, broke {found.broke}",
-        ),
-        (
-            "Lift, 95% interval (two-stage)",
-            NONE,
-            f"{interval(boot.ci_low_pp, boot.ci_high_pp)}",
-            f"p {probability(boot.p_value)}",
-        ),
+        ("Transfer EX, %", percent(before.percent, 2), percent(after.percent, 2), change),
+        (f"Lift by the {other}", NONE, points(beside.delta_pp), judged(beside)),
         (
             "EX over evaluable questions, %",
-            percent(accuracy(evaluable(facts.rows(facts.bare))), 2),
-            percent(accuracy(evaluable(facts.rows(facts.default))), 2),
-            "all-questions convention above",
+            percent(before.percent_evaluable, 2),
+            percent(after.percent_evaluable, 2),
+            f"{before.n - before.evaluable} and {after.n - after.evaluable} unevaluable, which count as wrong above",
         ),
+        *_reached(facts),
+        *_ratios(facts),
     ]
+    told = " ".join(filter(None, (sample(facts), source_note(facts))))
+    note = f"{told} CR divides the lift by the repair headroom on the same questions; it is no probability."
+    return Body(columns=("Setting", "Reference", "With memory", "Summary"), rows=tuple(rows), note=note)
+
+
+def _reached(facts: Facts) -> list[Row]:
+    rows: list[Row] = []
+    for name, repaired, how in (
+        ("P_K: repaired on demand, %", facts.repairs, "an oracle says which answers are wrong; nothing is stored"),
+        ("P_E: repaired on the engine's signs, %", facts.engine_repairs, "no oracle; nothing is stored"),
+    ):
+        if repaired:
+            first = settings.accuracy(repaired, first=True).percent
+            rows.append((name, percent(first, 2), percent(percent_right(repaired), 2), how))
+    return [("Repair without memory: first attempt, and what it reaches",), *rows] if rows else []
+
+
+def _ratios(facts: Facts) -> list[Row]:
     ratio = facts.ratio(facts.default)
+    rows: list[Row] = [("Crystallization ratio: lift over repair headroom",)]
     if ratio is None:
-        rows.append(("CR", NONE, NONE, "undefined: no held-out repair pass"))
-    else:
-        for method, ends in ratio.estimates().items():
-            shown = percent(ratio.ratio.mean) if ratio.ratio.mean is not None else "undefined"
-            rows.append((f"CR, % ({method})", NONE, shown, kept_ratios(ends)))
-        own = percent(ratio.ratio.against_own_floor)
-        rows.append(("CR, % (alternative denominator)", NONE, own, "headroom against the transfer run's own floor"))
-    note = f"{sample(facts)} CR divides the lift by the repair headroom on the same questions; it is no probability."
-    return Table(
-        key="cr-main",
-        title=title,
-        columns=("Setting", "Reference", "With memory", "Summary"),
-        rows=tuple(rows),
-        note=note,
-    )
+        return [*rows, ("CR, %", NONE, NONE, "undefined: no held-out repair pass")]
+    shown = percent(ratio.ratio.mean) if ratio.ratio.mean is not None else "undefined"
+    rows += [
+        (f"CR, % ({METHOD_NAMES[method]})", NONE, shown, kept_ratios(estimate))
+        for method, estimate in ratio.estimates.items()
+    ]
+    own = percent(ratio.ratio.against_own_floor)
+    return [*rows, ("CR, % (alternative denominator)", NONE, own, "headroom against the transfer run's own floor")]
 
 
-def headroom(facts: Facts) -> Table | Absent:
-    """Held-out repair headroom, the denominator of every CR."""
-    title, ratio = "Held-out on-demand repair headroom", facts.ratio(facts.default)
-    if ratio is None:
-        return Absent(key="headroom", title=title, needs="the held-out repair pass (setting repair)")
-    rows = tuple(
-        (
-            f"{facts.manifest.model} / {seed}",
-            percent(100 * count.repair_floor / count.n),
-            percent(100 * count.repaired / count.n),
-            percent(100 * count.headroom / count.n, 2),
-            points(100 * count.lift / count.n),
-            percent(ratio.ratio.per_seed[index]) if ratio.ratio.per_seed[index] is not None else "undefined",
-            str(count.n),
-        )
-        for index, (seed, count) in enumerate(ratio.counts.items())
-    )
-    return Table(
-        key="headroom",
-        title=title,
-        columns=("Model / seed", "Floor of the pass", "P_K", "Gap (pp)", "Memory lift (pp)", "CR (%)", "n"),
-        rows=rows,
-        note="Measured once per seed by an oracle-triggered repair pass whose episodes are never stored.",
-    )
+def headroom(runs: Sequence[Facts]) -> Body | None:
+    """Held-out repair headroom of every run, the denominator of every CR."""
+    rows: list[Row] = []
+    for facts in runs:
+        ratio = facts.ratio(facts.default)
+        if ratio is None:
+            continue
+        for (seed, count), crystallized in zip(ratio.counts.items(), ratio.ratio.per_seed, strict=True):
+            shares = (count.repair_floor, count.repaired)
+            rows.append(
+                (
+                    facts.manifest.model,
+                    facts.manifest.benchmark,
+                    str(seed),
+                    *(percent(100 * share / count.n) for share in shares),
+                    percent(100 * count.headroom / count.n, 2),
+                    points(100 * count.lift / count.n),
+                    percent(crystallized) if crystallized is not None else "undefined",
+                    str(count.n),
+                )
+            )
+    columns = ("Model", "Benchmark", "Seed", "Floor of the pass", "P_K", "Gap (pp)", "Memory lift (pp)", "CR (%)", "n")
+    note = "Measured once per seed by an oracle-triggered repair pass whose episodes are never stored."
+    return Body(columns=columns, rows=tuple(rows), note=note)
 
 
 def database_effects(facts: Facts) -> list[tuple[Effect, int]]:
     """Per database, the effect of memory and the cards of its bank over all seeds; best first."""
-    cards = Counter(card.database for seed in facts.seeds for card in facts.bank(facts.default, seed).values())
-    found = effects(facts.headline, lambda pair: pair.after.database)
-    return [(effect, cards[effect.name]) for effect in sorted(found, key=lambda e: (-e.delta_pp, e.name))]
+    cards = Counter(card.database for card in facts.cards(facts.default))
+    made = effects(facts.headline, lambda pair: pair.after.database)
+    return [(effect, cards[effect.name]) for effect in sorted(made, key=lambda e: (-e.delta_pp, e.name))]
 
 
-def per_database(facts: Facts) -> Table | Absent:
+def per_database(facts: Facts) -> Body | None:
     """How the lift spreads over databases, and whether card counts predict it."""
-    title, found = "Per-database effect of memory", database_effects(facts)
-    if not found:
-        return Absent(key="per-database", title=title, needs=NO_MEMORY)
-    r = correlation([cards for _, cards in found], [effect.delta_pp for effect, _ in found])
-    gained = sum(effect.net > 0 for effect, _ in found)
-    share = top_share([effect.net for effect, _ in found])
+    made = database_effects(facts)
+    if not made:
+        return None
+    r = correlation([cards for _, cards in made], [effect.delta_pp for effect, _ in made])
+    gained = sum(effect.net > 0 for effect, _ in made)
+    share = top_share([effect.net for effect, _ in made])
     carried = f" The top three carry {percent(share, 0)}% of the net gain." if share is not None else ""
+    predicts = f" Card count and lift: Pearson r = {points(r)}." if points(r) != NONE else ""
     rows = tuple(
         (e.name, str(e.n), str(cards), percent(e.before), points(e.delta_pp), points(e.net, 0), f"{e.fixed}/{e.broke}")
-        for e, cards in found
+        for e, cards in made
     )
-    return Table(
-        key="per-database",
-        title=title,
+    return Body(
         columns=("Database", "n", "Cards", "Floor %", "Δ (pp)", "Net questions", "Fixed/broke"),
         rows=rows,
-        note=f"Seeds pooled. {gained} of {plural(len(found), 'database')} gain.{carried}"
-        f" Card count and lift: Pearson r = {points(r)}.",
+        note=f"Seeds pooled. {gained} of {plural(len(made), 'database')} gain.{carried}{predicts}",
     )
 
 
-def difficulty(facts: Facts) -> Table | Absent:
+def difficulty(facts: Facts) -> Body | None:
     """The headline re-read under the subset rule and by difficulty."""
-    title, pairs = "Subset metric and difficulty strata", facts.headline
-    if not pairs:
-        return Absent(key="difficulty", title=title, needs=NO_MEMORY)
-    rows: list[tuple[str, ...]] = []
-    bare, memory = facts.rows(facts.bare), facts.rows(facts.default)
-    if any("subset" in row.rules for row in memory):
-        rows.append(("Subset metric, per seed",))
-        before, after = facts.by_seed(bare, "subset"), facts.by_seed(memory, "subset")
-        known = {(row.seed, row.question): row.rules.get("subset", False) for row in bare}
-        for seed in facts.seeds:
-            both = [
-                (known[seed, r.question], r.rules.get("subset", False))
-                for r in memory
-                if r.seed == seed and (seed, r.question) in known
-            ]
-            if not both:
-                continue
-            fixed, broke = both.count((False, True)), both.count((True, False))
-            rows.append(
-                (
-                    f"seed {seed}",
-                    str(len(both)),
-                    percent(before[seed]),
-                    percent(after[seed]),
-                    points(100 * (fixed - broke) / len(both)),
-                    f"{fixed}/{broke}",
-                    probability(mcnemar_p(fixed=fixed, broke=broke)),
-                )
-            )
-    labelled = sorted(
-        (pair for pair in pairs if pair.after.difficulty), key=lambda pair: _hardness(pair.after.difficulty)
-    )
+    if not facts.headline:
+        return None
+    rows: list[Row] = []
+    if all("subset" in row.rules for row in (*facts.rows(facts.bare), *facts.rows(facts.default))):
+        subset = [effect for seed in facts.seeds for effect in _under_subset(facts, seed)]
+        rows += [("Subset metric, per seed",), *map(_stratum, subset)]
+    labelled = sorted((p for p in facts.headline if p.after.difficulty), key=lambda p: _hardness(p.after.difficulty))
     strata = effects(labelled, lambda pair: pair.after.difficulty)
     if strata:
-        rows.append((f"Difficulty, pooled over seeds (rule {facts.manifest.rule})",))
-        rows += [
-            (
-                e.name,
-                str(e.n),
-                percent(e.before),
-                percent(e.after),
-                points(e.delta_pp),
-                f"{e.fixed}/{e.broke}",
-                probability(e.mcnemar_p),
-            )
-            for e in strata
-        ]
-    return Table(
-        key="difficulty",
-        title=title,
+        rows += [(f"Difficulty, pooled over seeds (rule {facts.manifest.rule})",), *map(_stratum, strata)]
+    return Body(
         columns=("Stratum", "n pairs", "No memory %", "Memory %", "Lift (pp)", "Fixed/broke", "p"),
         rows=tuple(rows),
         note="p is exact McNemar's, a diagnostic that treats pairs as independent.",
     )
+
+
+def _under_subset(facts: Facts, seed: int) -> tuple[Effect, ...]:
+    def read(rows: Sequence[Outcome]) -> list[Outcome]:
+        return [replace(row, right=row.rules["subset"]) for row in rows if row.seed == seed]
+
+    pairs = pair_up(read(facts.rows(facts.bare)), read(facts.rows(facts.default)))
+    return effects(pairs, lambda _: f"seed {seed}")
+
+
+def _stratum(e: Effect) -> Row:
+    shown = percent(e.before), percent(e.after), points(e.delta_pp), f"{e.fixed}/{e.broke}", probability(e.mcnemar_p)
+    return e.name, str(e.n), *shown
 
 
 def _hardness(label: str) -> tuple[int, str]:
@@ -213,11 +193,9 @@ def _hardness(label: str) -> tuple[int, str]:
     return known.index(label) if label in known else len(known), label
 
 
-def data(facts: Facts) -> Table | Absent:
+def data(facts: Facts) -> Body | None:
     """Held-out and collected questions per database."""
-    title, rows = "Questions per database", facts.rows(facts.default)
-    if not rows:
-        return Absent(key="data", title=title, needs=NO_MEMORY)
+    rows = facts.rows(facts.default)
     held = Counter(row.database for row in rows)
     unique = Counter(database for database, _ in {(row.database, row.question) for row in rows})
     collected = Counter(row.database for row in facts.rows(facts.default, "collection"))
@@ -225,82 +203,56 @@ def data(facts: Facts) -> Table | Absent:
         (name, number(n), number(unique[name]), number(collected[name]) if collected else NONE)
         for name, n in held.most_common()
     ]
-    body.append(("all", number(held.total()), number(unique.total()), number(collected.total()) if collected else NONE))
-    return Table(
-        key="data",
-        title=title,
-        columns=("Database", "Held out (all seeds)", "Held out (unique)", "Collected (all seeds)"),
-        rows=tuple(body),
-    )
+    total = ("all", number(held.total()), number(unique.total()), number(collected.total()) if collected else NONE)
+    columns = ("Database", "Held out (all seeds)", "Held out (unique)", "Collected (all seeds)")
+    return Body(columns=columns, rows=(*body, total)) if body else None
 
 
-def flips(facts: Facts) -> Table | Absent:
+def flips(facts: Facts) -> Body | None:
     """The fix/break ledger, per seed and across seeds."""
-    title, pairs = "Fixes and breaks, stable and churning", facts.headline
+    pairs: Sequence[Pair] = facts.headline
     if not pairs:
-        return Absent(key="flips", title=title, needs=NO_MEMORY)
-    rows: list[tuple[str, ...]] = [
-        (f"seed {e.name}", str(e.n), str(e.fixed), str(e.broke), points(e.net, 0), probability(e.mcnemar_p))
-        for e in effects(pairs, lambda pair: str(pair.after.seed))
+        return None
+    made = (*effects(pairs, lambda pair: f"seed {pair.after.seed}"), *effects(pairs, lambda _: "all seeds"))
+    rows: list[Row] = [
+        (e.name, str(e.n), str(e.fixed), str(e.broke), points(e.net, 0), probability(e.mcnemar_p)) for e in made
     ]
-    total = effects(pairs, lambda _: "all seeds")[0]
-    found = stability(pairs)
+    stable = stability(pairs)
+    fixed, broken = len(stable.stable_fixes), len(stable.stable_breaks)
+    churn = stable.churn_fixes, stable.churn_breaks
     rows += [
         (
-            "all seeds",
-            str(total.n),
-            str(total.fixed),
-            str(total.broke),
-            points(total.net, 0),
-            probability(total.mcnemar_p),
-        ),
-        (
             "stable across seeds (questions)",
-            str(found.repeated),
-            str(len(found.stable_fixes)),
-            str(len(found.stable_breaks)),
-            points(len(found.stable_fixes) - len(found.stable_breaks), 0),
+            str(stable.repeated),
+            str(fixed),
+            str(broken),
+            points(fixed - broken, 0),
             NONE,
         ),
-        (
-            "churn (events)",
-            NONE,
-            str(found.churn_fixes),
-            str(found.churn_breaks),
-            points(found.churn_fixes - found.churn_breaks, 0),
-            NONE,
-        ),
+        ("churn (events)", NONE, *map(str, churn), points(churn[0] - churn[1], 0), NONE),
     ]
-    return Table(
-        key="flips",
-        title=title,
+    return Body(
         columns=("Scope", "n", "Fixed", "Broke", "Net", "McNemar p"),
         rows=tuple(rows),
-        note=(
-            "Stable: the same verdict in every seed where a question is held out, at least twice. "
-            f"{plural(len(found.both), 'question')} fixed under one seed and broken under another."
-        ),
+        note="Stable: the same verdict in every seed where a question is held out, at least twice. "
+        f"{plural(len(stable.both), 'question')} fixed under one seed and broken under another.",
     )
 
 
-def settings_per_seed(facts: Facts) -> Table | Absent:
+def settings_per_seed(facts: Facts) -> Body | None:
     """Replay, retention and the rerun floor, seed by seed."""
-    title = "Replay, retention and the bare rerun, per seed"
     groups = {
-        "Rerun without memory": rerun_rows(facts),
+        "Rerun without memory": facts.reruns,
         "Cross-question retention": facts.rows(facts.default, "retention"),
         "Exact-query replay": facts.rows(facts.default, "replay"),
     }
     if not any(groups.values()):
-        return Absent(key="settings", title=title, needs="the settings replay, retention and rerun of the default arm")
-    kept = pair_up(groups["Rerun without memory"], groups["Cross-question retention"])
+        return None
     rows = tuple(
-        (name, number(len(rows)), per_seed(facts.by_seed(rows).values()), percent(accuracy(rows)))
+        (name, number(len(rows)), per_seed(facts.by_seed(rows).values()), percent(percent_right(rows)))
         for name, rows in groups.items()
     )
-    gain = effects(kept, lambda _: "retention")
+    gain = effects(pair_up(facts.reruns, groups["Cross-question retention"]), lambda _: "retention")
     note = f"Retention against the rerun: fixed {gain[0].fixed}, broke {gain[0].broke}." if gain else ""
     seeds = "/".join(str(seed) for seed in facts.seeds)
-    return Table(
-        key="settings", title=title, columns=("Setting", "n", f"% per seed ({seeds})", "Mean %"), rows=rows, note=note
-    )
+    return Body(columns=("Setting", "n", f"% per seed ({seeds})", "All seeds %"), rows=rows, note=note)

@@ -3,14 +3,16 @@
 from collections.abc import Iterable
 from math import isfinite
 
+from sqlcrystal.measurement.comparison import Comparison
 from sqlcrystal.measurement.ratio import RatioEstimate
 
 NONE = "—"
+METHOD_NAMES = {"cr2": "CR2", "jackknife": "jackknife", "two-stage": "two-stage bootstrap"}
 
 
 def percent(value: float | None, digits: int = 1) -> str:
     """An accuracy or share, in percent, without the sign."""
-    return NONE if value is None or not isfinite(value) else f"{value:.{digits}f}"
+    return NONE if value is None or not isfinite(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
 def points(value: float | None, digits: int = 2) -> str:
@@ -26,6 +28,17 @@ def interval(low: float | None, high: float | None, digits: int = 2) -> str:
     if low is None or high is None or not (isfinite(low) and isfinite(high)):
         return NONE
     return f"[{points(low, digits)}, {points(high, digits)}]"
+
+
+def judged(result: Comparison) -> str:
+    """The interval and p of a difference; where databases give none, the reason, and what the questions alone say."""
+    if result.p_value is not None:
+        return f"95% interval {interval(result.ci_low_pp, result.ci_high_pp)}, p {probability(result.p_value)}"
+    alone = result.question_level
+    if alone is None or alone.p_value is None:
+        return result.undefined
+    ends = f"{interval(alone.low, alone.high)}, p {probability(alone.p_value)}"
+    return f"{result.undefined}; question-level, for these databases only: {ends}"
 
 
 def kept_ratios(estimate: RatioEstimate) -> str:

@@ -1,0 +1,115 @@
+"""Rows that tables about arms share: accuracy per seed, lift over none, CR; and comparisons with their reading."""
+
+from collections.abc import Sequence
+
+from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
+from sqlcrystal.study.ledger import Arm
+from sqlcrystal.study.report.comparisons import ROSTER, Finding, Planned, findings, in_design
+from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.value_tables import sample
+from sqlcrystal.study.report.wording import (
+    METHOD_NAMES,
+    NONE,
+    interval,
+    number,
+    per_seed,
+    percent,
+    plural,
+    points,
+    probability,
+)
+
+Row = tuple[str, ...]
+
+
+def label(facts: Facts, arm: Arm) -> str:
+    """An arm's one name, and that it is preliminary if it has fewer seeds than a claim takes."""
+    seeds = len({row.seed for row in facts.rows(arm)})
+    few = seeds < min(ENOUGH_SEEDS, len(facts.seeds)) and seeds > 0
+    return f"{arm.name} ({plural(seeds, 'seed')}, preliminary)" if few else arm.name
+
+
+def arm_columns(facts: Facts, first: str = "Arm") -> Row:
+    """The columns of arm_row."""
+    return (first, *(f"s{seed}" for seed in facts.seeds), "All seeds", "Δ none (pp)", "CR (%)")
+
+
+def arm_row(facts: Facts, arm: Arm) -> Row:
+    """Accuracy per seed and over all seeds, lift over none and CR of one arm."""
+    rows = facts.rows(arm)
+    ratio, lift = facts.ratio(arm), facts.compare(facts.bare, arm)
+    return (
+        label(facts, arm),
+        *(percent(value) for value in facts.by_seed(rows).values()),
+        percent(percent_right(rows)),
+        points(lift.delta_pp) if lift and arm.remembers else NONE,
+        percent(ratio.ratio.mean) if ratio and arm.remembers else NONE,
+    )
+
+
+def ratio_per_seed(facts: Facts, arm: Arm) -> str:
+    """CR of each seed, in the study's order of seeds."""
+    ratio = facts.ratio(arm)
+    if ratio is None or not arm.remembers:
+        return NONE
+    known = dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True))
+    return per_seed(known.get(seed) for seed in facts.seeds)
+
+
+def cards_per_seed(facts: Facts, arm: Arm) -> str:
+    """How many cards each seed's bank holds."""
+    return "/".join(number(len(facts.bank(arm, seed))) for seed in facts.seeds)
+
+
+def effect(finding: Finding) -> str:
+    """A difference with interval and p, as a table cell."""
+    result = finding.result
+    if result.p_value is None:
+        return f"{points(result.delta_pp)}; {result.undefined}"
+    ends = interval(result.ci_low_pp, result.ci_high_pp)
+    return f"{points(result.delta_pp)} {ends}; p {probability(result.p_value)}"
+
+
+def not_shown(facts: Facts, planned: Sequence[Planned]) -> str:
+    """Sentences on the comparisons that a table lacks: not recorded yet, or not in the study at all."""
+    made = {finding.key for finding in findings(facts, planned)}
+    left = [plan for plan in planned if plan.key not in made]
+    waiting = [plan.asks for plan in left if in_design(facts, plan)]
+    foreign = [plan.asks for plan in left if not in_design(facts, plan)]
+    said = f" Not recorded yet: {' '.join(waiting)}" if waiting else ""
+    return said + (f" Not in this study: {' '.join(foreign)}" if foreign else "")
+
+
+def readings(facts: Facts, planned: Sequence[Planned]) -> Body | None:
+    """One row per controlled comparison with its status and reading."""
+    made = findings(facts, planned)
+    if not made:
+        return None
+    rows = tuple(
+        (one.factor, one.asks, one.name, effect(one), one.role, one.papers_verdict, one.verdict, _reading(one))
+        for one in made
+    )
+    columns = (
+        "Factor",
+        "Question",
+        "Contrast",
+        "Δ transfer pp [95% CI]; p",
+        "Role",
+        "Alone, as in the paper",
+        "Status",
+        "Reading",
+    )
+    note = (
+        f"{sample(facts)} Intervals by {METHOD_NAMES[facts.method]}, clustered by database.{not_shown(facts, planned)}"
+    )
+    return Body(columns=columns, rows=rows, note=note)
+
+
+def _reading(finding: Finding) -> str:
+    claim = ROSTER[finding.key].reading
+    if not claim:
+        return NONE
+    if finding.supported and finding.result.delta_pp > 0:
+        return f"In line with: {claim}."
+    return "The difference is negative." if finding.supported else f"Does not show that {claim}."

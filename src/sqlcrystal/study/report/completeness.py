@@ -1,0 +1,51 @@
+"""How far a study is: which arms and settings are recorded, which are not yet, and what fills them."""
+
+from functools import cached_property
+
+from msgspec import Struct
+
+from sqlcrystal.study.ledger import Arm
+from sqlcrystal.study.report.facts import Facts
+
+
+class Completeness(Struct, frozen=True, kw_only=True, dict=True):
+    """The arms of a study, and the settings that each still lacks."""
+
+    study: str
+    arms: tuple[str, ...]
+    missing: dict[str, tuple[str, ...]]
+    """By arm, the settings that are not complete."""
+
+    @cached_property
+    def recorded(self) -> int:
+        """How many arms are complete."""
+        return sum(name not in self.missing for name in self.arms)
+
+    @property
+    def interim(self) -> bool:
+        """Whether anything is still to come."""
+        return bool(self.missing)
+
+    @property
+    def counted(self) -> str:
+        """How many arms are recorded, in words."""
+        return f"{self.recorded} of {len(self.arms)} arms recorded"
+
+    @property
+    def command(self) -> str:
+        """What fills the rest."""
+        return f"sqlcrystal study run {self.study}.toml --out DIR --set mode=fill"
+
+
+def completeness(facts: Facts) -> Completeness:
+    """Read off the manifest what is there and what is not."""
+    missing: dict[str, tuple[str, ...]] = {}
+    for label in facts.manifest.left_out:
+        name, _, setting = label.rpartition("/")
+        missing[name] = (*missing.get(name, ()), setting)
+    return Completeness(study=facts.manifest.study, arms=tuple(facts.arms), missing=missing)
+
+
+def recorded_settings(facts: Facts, arm: Arm) -> tuple[str, ...]:
+    """The settings that an arm has outcomes in."""
+    return tuple(dict.fromkeys(row.setting for row in facts.ledger.outcomes if row.arm == arm.name))

@@ -1,0 +1,97 @@
+"""Tables on the design: the controlled factors, the arms in words, and the conditions everything ran under."""
+
+from collections import defaultdict
+
+from sqlcrystal.study.report.completeness import completeness
+from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.glossary import WORDS, described, source_note
+from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.wording import METHOD_NAMES, NONE, listed, plural
+
+FACTOR_ROWS = {
+    "Episode source": ("source", "passes"),
+    "Verification": ("admission",),
+    "Card format": ("writer",),
+    "Retrieval": ("retriever", "k", "bank"),
+    "Correspondence": ("correspondence",),
+    "Solver": ("solver",),
+}
+SETTING_NAMES = {
+    "transfer": "held-out transfer",
+    "repair": "on-demand repair (P_K)",
+    "engine-repair": "repair on the engine's signs (P_E)",
+    "replay": "exact-query replay",
+    "retention": "cross-question retention",
+    "rerun": "rerun without memory",
+    "again": "transfer asked again",
+}
+
+
+def instantiation(facts: Facts) -> Body | None:
+    """Every controlled factor: its default, and the arms that change it."""
+    changed: defaultdict[str, list[str]] = defaultdict(list)
+    for arm in facts.arms.values():
+        changed[arm.factor].append(arm.name)
+    rows = []
+    for name, factors in FACTOR_ROWS.items():
+        default = "; ".join(WORDS[factor](str(getattr(facts.default, factor))) for factor in factors)
+        rows.append((name, default, ", ".join(arm for factor in factors for arm in changed[factor]) or NONE))
+    settings = dict.fromkeys(row.setting for row in facts.ledger.outcomes)
+    measured = [SETTING_NAMES[setting] for setting in SETTING_NAMES if setting in settings]
+    rows.append(("Measurement", "held-out transfer and CR", ", ".join(measured) or NONE))
+    note = (
+        "Solver, model, split, prompt and evaluation stay fixed; each arm changes one decision against the default or"
+        f" the arm it builds on. {source_note(facts)}".rstrip()
+    )
+    return Body(
+        columns=("Factor", f"Default ({facts.default.name})", "Arms that change it"), rows=tuple(rows), note=note
+    )
+
+
+def arms(facts: Facts) -> Body | None:
+    """What each arm's name stands for, and whether it is recorded."""
+    missing = completeness(facts).missing
+    seeds: defaultdict[str, set[int]] = defaultdict(set)
+    for row in facts.ledger.outcomes:
+        seeds[row.arm].add(row.seed)
+    rows = []
+    for arm in facts.arms.values():
+        left = missing.get(arm.name, ())
+        status = f"not yet: {', '.join(left)}" if left else "recorded"
+        shown = ", ".join(str(seed) for seed in facts.seeds if seed in seeds[arm.name]) or NONE
+        rows.append((arm.name, described(facts, arm), shown, status))
+    return Body(columns=("Arm", "In words", "Seeds", "Recorded"), rows=tuple(rows))
+
+
+def conditions(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """What everything ran under; what an older ledger did not keep is said to be so."""
+    manifest, unknown = facts.manifest, "not kept in this ledger"
+    first, *_ = described(facts, facts.default).split("; ")
+    count = completeness(facts)
+    margin = f"±{manifest.equivalence_margin:g} pp" if manifest.equivalence_margin else unknown
+    order = {"rank": "best first", "stable": "by question id, so that prompts share a prefix"}
+    return (
+        ("study", manifest.study),
+        ("study digest", manifest.digest),
+        ("sqlcrystal", manifest.version),
+        ("benchmark", manifest.benchmark),
+        ("model", f"{manifest.model} ({manifest.model_digest})"),
+        ("embedder", manifest.embedder),
+        ("seeds", ", ".join(map(str, manifest.seeds))),
+        ("default arm", f"{facts.default.name}: {described(facts, facts.default)}"),
+        ("source's form", f"{facts.default.source}: {first}. {source_note(facts)}".strip()),
+        ("repair budget K", plural(manifest.budget, "round") if manifest.budget else unknown),
+        ("longest reply", f"{manifest.max_tokens:,} tokens" if manifest.max_tokens else unknown),
+        ("cards in the prompt", order.get(manifest.card_order, manifest.card_order or unknown)),
+        ("oracle rule", f"{manifest.check} (starts repair and admits cards)" if manifest.check else unknown),
+        ("scoring rule", f"{manifest.rule}; an unevaluable question counts as wrong"),
+        (
+            "intervals",
+            f"{METHOD_NAMES[facts.method]}, databases as clusters, 95%; {METHOD_NAMES[facts.beside]} beside it",
+        ),
+        ("equivalence margin", margin),
+        ("recordings", listed(manifest.recordings) or ("none" if manifest.budget else unknown)),
+        ("recorded", count.counted),
+        ("started", manifest.started or unknown),
+        ("finished", manifest.finished or unknown),
+    )

@@ -1,0 +1,1 @@
+"""How a report is written down: one template per output format, none of which computes anything."""

@@ -1,0 +1,16 @@
+"""What every format asks of a table's cells."""
+
+import re
+
+from sqlcrystal.study.report.table import Table
+
+NUMERIC = re.compile(r"[+−<]?[\d.,]+( ?%| ?pp|M|K|×)?|—|[+−]?[\d.,]+( ?/ ?[+−]?[\d.,]+)+")
+
+
+def numeric_columns(table: Table) -> tuple[bool, ...]:
+    """Which columns hold figures and are set flush right."""
+    body = [row for row in table.rows if len(row) == len(table.columns)]
+    return tuple(
+        bool(body) and all(NUMERIC.fullmatch(row[index]) or not row[index] for row in body)
+        for index in range(len(table.columns))
+    )

@@ -1,0 +1,84 @@
+"""The report as Markdown; figures are links to their files."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlcrystal.study.report.document import Document
+from sqlcrystal.study.report.drawing import Figure
+from sqlcrystal.study.report.formats.cells import numeric_columns
+from sqlcrystal.study.report.gallery import Exhibit
+from sqlcrystal.study.report.table import Cells, Table
+
+
+def to_report(document: Document) -> str:
+    """The whole report."""
+    manifest, words = document.manifest, document.sentences
+    parts = [f"# {manifest.study}: what the bank is worth"]
+    if document.completeness.interim:
+        parts.append(f"**Interim: {document.completeness.counted}.**")
+    parts += [f"**{heading}.** {text}" for heading, text in words.opening]
+    parts += [_figure(document.contrasts)] if document.contrasts else []
+    for heading, lines in (
+        ("More of what was found", (*words.more, *words.supported)),
+        ("What is not supported", words.open),
+        ("How far this reaches", words.scope),
+    ):
+        parts += [f"## {heading}", _listed(lines)] if lines else []
+    if document.against:
+        parts += ["## Beside the paper", to_markdown(document.against)]
+    for section in document.sections:
+        parts += [f"## {section.heading}", *map(_figure, section.figures)]
+        for table in section.tables:
+            parts.append(to_markdown(table))
+            if table.key in document.paper:
+                parts.append(to_markdown(document.paper[table.key]))
+    if document.gallery:
+        parts += ["## Gallery: fixes and breaks", _gallery(document.gallery)]
+    parts += [*_left_out(document), "## Conditions"]
+    parts.append(_listed(f"{name}: {value}" for name, value in document.conditions))
+    return "\n\n".join(parts) + "\n"
+
+
+def to_markdown(table: Table) -> str:
+    """A pipe table under its title, with the note below."""
+    width = len(table.columns)
+
+    def line(cells: Cells) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    rule = "| " + " | ".join("---:" if flag else "---" for flag in numeric_columns(table)) + " |"
+    body = [line(row if len(row) == width else (f"**{row[0]}**", *[""] * (width - 1))) for row in table.rows]
+    note = ["", table.note] if table.note else []
+    return "\n".join([f"### {table.title}", "", line(table.columns), rule, *body, *note, ""])
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _figure(figure: Figure) -> str:
+    return f"![{figure.title}](figures/{figure.key}.png)\n\n{figure.caption}"
+
+
+def _left_out(document: Document) -> list[str]:
+    parts = []
+    count = document.completeness
+    if count.interim:
+        lines = [f"**{arm}**: {', '.join(settings)}" for arm, settings in count.missing.items()]
+        parts += ["## Not recorded yet", f"`{count.command}` fills them.", _listed(lines)]
+        parts += ["They will answer:", _listed(document.waiting)] if document.waiting else []
+    if document.absent:
+        parts += ["## Left out", _listed(f"**{one.title}** needs {one.needs}." for one in document.absent)]
+    return parts
+
+
+def _gallery(exhibits: Sequence[Exhibit]) -> str:
+    parts = []
+    for exhibit in exhibits:
+        cards = [
+            f"Card: {card.question}\n\n```sql\n{card.sql}\n```\n\nTraced: {', '.join(card.traced) or 'nothing'}"
+            for card in exhibit.cards
+        ]
+        before, after = (f"```sql\n{sql}\n```" for sql in (exhibit.before, exhibit.after))
+        lines = [f"### {exhibit.heading}", exhibit.question, f"Without memory:\n\n{before}", f"With memory:\n\n{after}"]
+        parts.append("\n\n".join([*lines, *cards]))
+    return "\n\n".join(parts)

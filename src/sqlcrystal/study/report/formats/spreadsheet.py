@@ -1,0 +1,15 @@
+"""Tables as CSV for spreadsheets."""
+
+import csv
+import io
+
+from sqlcrystal.study.report.table import Table
+
+
+def to_csv(table: Table) -> str:
+    """Comma-separated, figures with an ASCII minus so that a spreadsheet reads them."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([[cell.replace("−", "-") for cell in row] for row in table.rows])
+    return out.getvalue()

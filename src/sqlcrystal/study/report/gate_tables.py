@@ -1,0 +1,122 @@
+"""Tables on acquisition and admission: votes, exploration, a second pass, and the engine as a detector."""
+
+from sqlcrystal.measurement.collecting import Share, headroom_reached, later_pass, repair_yield, vote_precision
+from sqlcrystal.measurement.detector import Detector, detector
+from sqlcrystal.study.ledger import Arm, Outcome
+from sqlcrystal.study.report.arm_rows import effect, label
+from sqlcrystal.study.report.comparisons import finding
+from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.wording import NONE, number, percent
+
+Row = tuple[str, ...]
+
+
+def shown(share: Share) -> str:
+    """A share with its counts."""
+    return f"{percent(share.percent)} ({share.part} of {share.whole})" if share.whole else NONE
+
+
+def _collections(facts: Facts, **wanted: str) -> list[tuple[Arm, tuple[Outcome, ...]]]:
+    """The arms that collect so, each with its collection."""
+    fitting = [arm for arm in facts.arms.values() if all(getattr(arm, key) == value for key, value in wanted.items())]
+    return [(arm, rows) for arm in fitting if arm.remembers and (rows := facts.rows(arm, "collection"))]
+
+
+def votes(facts: Facts) -> Body | None:
+    """How often the candidate that a vote elects is right, and how right a bank is that stores it unchecked."""
+    rows: list[Row] = []
+    for arm, collected in _collections(facts, source="T4"):
+        seeds = (percent(vote_precision(part).percent) for part in _by_seed(facts, collected))
+        cards = facts.cards(arm)
+        audited = Share(sum(card.right for card in cards), len(cards))
+        rows.append((label(facts, arm), *seeds, shown(vote_precision(collected)), shown(audited)))
+    columns = ("Arm", *(f"s{seed}" for seed in facts.seeds), "Elected candidates right %", "Cards in the bank right %")
+    note = "Each round of the self-vote elects one candidate; under a check the rounds go on until one is right."
+    return Body(columns=columns, rows=tuple(rows), note=note)
+
+
+def _by_seed(facts: Facts, rows: tuple[Outcome, ...]) -> list[list[Outcome]]:
+    return [[row for row in rows if row.seed == seed] for seed in facts.seeds]
+
+
+def exploration(facts: Facts) -> Body | None:
+    """What exploring before the first answer reaches of the repair headroom, on collection and held-out questions."""
+    repaired = facts.rows(facts.default, "collection")
+    rows: list[Row] = []
+    for arm, explored in _collections(facts, source="explore"):
+        if repaired:
+            seeds = zip(_by_seed(facts, explored), _by_seed(facts, repaired), strict=True)
+            shares = (percent(headroom_reached(part, base).percent, 0) for part, base in seeds)
+            rows.append((f"{arm.name}, collection questions", *shares, shown(headroom_reached(explored, repaired))))
+    first = facts.bare_with("explore")
+    ratio = facts.ratio(first)
+    if first and ratio:
+        known = dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True))
+        seeds_shown = (percent(known.get(seed), 0) for seed in facts.seeds)
+        rows.append((f"{first.name}, held-out questions", *seeds_shown, percent(ratio.ratio.mean)))
+    columns = (
+        "Exploring before the first answer",
+        *(f"s{seed}" for seed in facts.seeds),
+        "Share of the repair headroom %",
+    )
+    return Body(
+        columns=columns, rows=tuple(rows), note="Repair knows that its first attempt was wrong; exploration does not."
+    )
+
+
+def second_pass(facts: Facts) -> Body | None:
+    """What a second collection pass adds."""
+    first = facts.rows(facts.default, "collection")
+    arm = facts.planned(passes=2)
+    again = later_pass(facts.rows(arm, "collection"), first)
+    if arm is None or not first or not again:
+        return None
+    rows: list[Row] = []
+    for name, part in (
+        ("first pass", list(first)),
+        ("second pass", [row for row in again if isinstance(row, Outcome)]),
+    ):
+        seeds = (percent(repair_yield([row for row in part if row.seed == seed]).percent) for seed in facts.seeds)
+        rows.append((name, *seeds, shown(repair_yield(part))))
+    moved = finding(facts, "second-pass")
+    note = f"Transfer, {moved.name}: {effect(moved)}." if moved else ""
+    columns = ("Pass", *(f"s{seed}" for seed in facts.seeds), "Failures that were repaired %")
+    return Body(columns=columns, rows=tuple(rows), note=note)
+
+
+def engine(facts: Facts) -> Body | None:
+    """Trigger and gate without an oracle, as detectors."""
+    passes: dict[str, tuple[Outcome, ...]] = {}
+    for arm in facts.arms.values():
+        if rows := facts.rows(arm, "engine-repair"):
+            passes[f"{arm.name}, held-out repair"] = rows
+    for arm, rows in _collections(facts, admission="engine"):
+        passes[f"{arm.name}, collection"] = rows
+    made = {name: watched for name, rows in passes.items() if (watched := detector(rows))}
+    oracle = percent(percent_right(facts.repairs))
+    columns = (
+        "Where",
+        "n",
+        "Trigger: wrong answers caught %",
+        "False alarms %",
+        "Precision %",
+        "Gate: candidates accepted %",
+        "Accepted ones right %",
+        "Broken",
+        "First attempt %",
+        "Reached %",
+        "Calls per question",
+    )
+    note = (
+        "The trigger is a sign that the engine gives of a wrong answer (an error, no rows, …), the gate that the sign"
+        " is gone; neither sees gold. False alarms: right answers that it rang for."
+        + (f" With the oracle for both, repair reaches P_K = {oracle}%." if facts.repairs else "")
+    )
+    return Body(columns=columns, rows=tuple(_detector_row(*one) for one in made.items()), note=note)
+
+
+def _detector_row(name: str, watched: Detector) -> Row:
+    shares = (watched.sensitivity, watched.false_alarms, watched.precision, watched.accepted, watched.accepted_right)
+    reached = percent(watched.first.percent), percent(watched.reached.percent), number(watched.calls, 2)
+    return name, number(watched.n), *map(shown, shares), str(watched.broken), *reached
