@@ -18,8 +18,16 @@ SOURCE = Path(parsing.__file__).parents[1]
 TOO_MUCH = {
     "500 parentheses": f"SELECT {'(' * 500}1{')' * 500}",
     "20 bare joins": f"SELECT 1 FROM {' JOIN '.join(f't{number}' for number in range(21))}",
-    "types called inside one another": f"SELECT {'DATE(' * 18}1{')' * 18}",
     "a long text": f"SELECT '{'x' * 300_000}'",
+    "a clause that overflows the parser's stack": f"SELECT 1 {'FROM ' * 20_000}",
+    "types inside one another": f"SELECT {'ARRAY<' * 20_000}",
+    "a sum of a hundred thousand": f"SELECT 1{'+1' * 60_000}",
+}
+EXPONENTIAL = {
+    "postgres": f"SELECT {'DATERANGE LIMIT f( ' * 18}",
+    "duckdb": f"SELECT {'INT LIMIT f( ' * 18}",
+    "mysql": f"SELECT {'f( END LIMIT ' * 18}",
+    "sqlite": f"SELECT a FROM t WHERE {'TINYBLOB * NUMERIC LIMIT f( ' * 18}",
 }
 NOT_SQL = ("SELECT name -> FROM team", "SELECT 'open", "SELEC 1 FRM", "", ";", "/* only a remark */", "SELECT (1")
 
@@ -30,6 +38,21 @@ def test_text_that_would_choke_the_parser_is_refused_before_it_is_parsed(sql: st
     with pytest.raises(Unparsable) as caught:
         parse(sql, dialect)
     assert caught.value.failure.kind is FailureKind.REFUSED
+
+
+@pytest.mark.parametrize(("dialect", "sql"), EXPONENTIAL.items())
+def test_a_text_on_which_the_parser_backtracks_for_ever_is_refused(sql: str, dialect: str) -> None:
+    with pytest.raises(Unparsable, match="too much for the parser"):
+        parse(sql, dialect)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_deep_but_simple_statements_are_parsed(dialect: str) -> None:
+    nested = "SELECT 1"
+    for _ in range(12):
+        nested = f"SELECT * FROM ({nested}) AS t WHERE id IN (SELECT max(id) FROM t)"
+    assert parse(nested, dialect).find(parsing.exp.Select)
+    assert parse(f"SELECT 1 IN ({', '.join(map(str, range(10_000)))})", dialect)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -1,5 +1,6 @@
 """Real databases, opened read-only behind two locks: the guard (what SQL may run) and the engine (what it may do)."""
 
+import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,9 +11,11 @@ from sqlcrystal.errors import ConfigError
 if TYPE_CHECKING:
     from sqlcrystal.protocols import Database
 
-__all__ = ["open_database"]
+__all__ = ["open_database", "privileged"]
 
 _MODULES = {"postgres": ("sqlalchemy", "psycopg"), "mysql": ("sqlalchemy", "pymysql"), "duckdb": ("duckdb",)}
+ALLOW_PRIVILEGED = "allow-privileged"
+_OPTIONS = re.compile(r"#((?:(?:allow-privileged|functions=\w+(?:,\w+)*)(?:&|$))+)$")
 _SCHEMES = {
     "sqlite": "sqlite",
     "postgres": "postgres",
@@ -37,9 +40,17 @@ def open_database(
     `inspect` lets people ask for plans and descriptions too (say no where a model writes the SQL); `functions` are
     names the owner of the database allows beyond what its engine calls pure; `allow_privileged` opens a server with an
     account that may do more than read; `terse` is for who needs to know that a statement fails and not why, which
-    saves loading a parser to explain what SQLite cannot read.
+    saves loading a parser to explain what SQLite cannot read. A URL may itself end in
+    `#functions=similarity,st_area&allow-privileged`.
     """
     scheme, separator, rest = url_or_path.partition("://")
+    if separator and (options := _OPTIONS.search(url_or_path)):
+        url_or_path = url_or_path[: options.start()]
+        words = options[1].split("&")
+        allow_privileged = allow_privileged or ALLOW_PRIVILEGED in words
+        named = [word.removeprefix("functions=").split(",") for word in words if word.startswith("functions=")]
+        functions = [*functions, *(name for names in named for name in names)]
+        scheme, separator, rest = url_or_path.partition("://")
     if not separator:
         return _sqlite(Path(url_or_path), name, inspect, terse)
     dialect = _SCHEMES.get(scheme.lower().partition("+")[0])
@@ -65,6 +76,13 @@ def open_database(
         functions=functions,
         allow_privileged=allow_privileged,
     )
+
+
+def privileged(url: str) -> str:
+    """The URL of a server's database that may be opened with an account that may do more than read."""
+    if "://" not in url or url.startswith(("sqlite:", "duckdb:")):
+        return url
+    return f"{url}{'&' if _OPTIONS.search(url) else '#'}{ALLOW_PRIVILEGED}"
 
 
 def _sqlite(path: Path, name: str | None, inspect: bool, terse: bool) -> "Database":

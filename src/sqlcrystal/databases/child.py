@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from threading import Timer
+from threading import Lock, Timer
 
 from sqlcrystal.databases.messages import read, write
+from sqlcrystal.errors import DatabaseError
 
+START_SECONDS = 60.0
 _ROOT = str(Path(__file__).resolve().parents[2])
 
 
@@ -82,3 +84,41 @@ class Child:
                     pipe.close()
                 except OSError:
                     continue
+
+
+class Children:
+    """The idle processes of one kind, whichever thread asks; there are as many as questions at once."""
+
+    def __init__(self, module: str, *, max_idle: int) -> None:
+        self._module = module
+        self._max_idle = max_idle
+        self._lock = Lock()
+        self._idle: list[Child] = []
+        if hasattr(os, "register_at_fork"):  # Windows has no fork
+            os.register_at_fork(after_in_child=self._forget)
+
+    def take(self) -> Child:
+        """A process that is ready to be asked."""
+        with self._lock:
+            child = self._idle.pop() if self._idle else None
+        child = child or Child(self._module)
+        if not child.ready:
+            try:
+                child.answer(START_SECONDS)
+            except (Late, Gone):
+                raise DatabaseError(f"a process of {self._module} does not start") from None
+        return child
+
+    def give_back(self, child: Child) -> None:
+        """Keep the process for the next; for one that was ended another is started, so that the next need not wait."""
+        kept = child if child.alive else Child(self._module)
+        with self._lock:
+            if len(self._idle) < self._max_idle:
+                self._idle.append(kept)
+                return
+        kept.close()
+
+    def _forget(self) -> None:
+        """A forked process does not own its parent's children."""
+        self._lock = Lock()
+        self._idle = []

@@ -139,7 +139,7 @@ class MysqlLock:
                 with suppress(pymysql.MySQLError):  # it may have ended meanwhile
                     other.query(f"KILL CONNECTION {thread}")
                 time.sleep(NAMING_SECONDS)
-                listed = f"SELECT ID FROM information_schema.PROCESSLIST WHERE ID = {thread} AND COMMAND = 'Query'"
+                listed = f"SELECT ID FROM information_schema.PROCESSLIST WHERE ID = {thread}"
                 return f"connection {thread}" if _asked(other, listed) else None
             finally:
                 other.close()

@@ -1,14 +1,15 @@
 """The one way to read SQL that a model or a user wrote: within limits, and with one kind of failure.
 
-sqlglot is compiled, so nothing can interrupt it and a stack it overflows ends the process. What it would choke on is
-therefore refused by its tokens, before it is parsed.
+sqlglot is compiled, so nothing can interrupt it and a stack it overflows ends the process. What it might choke on, by
+the tokens, is therefore parsed by a process that can be ended first.
 """
 
+import contextlib
 import logging
 import re
 import threading
-from collections.abc import Set
 
+import msgspec
 from msgspec import Struct
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -17,16 +18,28 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
+from sqlcrystal.databases.child import Children, Gone, Late
 from sqlcrystal.types import Failure, FailureKind
 
 MAX_CHARACTERS = 200_000
 MAX_SCHEMA = 5_000_000
 MAX_DEPTH = 100
-MAX_BARE_JOINS = 10
-MAX_TYPE_CALLS = 5
+MAX_TOKENS = 50_000
+# Beyond these a child parses first; of 9,238 real statements two are.
+EASY_DEPTH = 7
+EASY_BARE_JOINS = 10
+EASY_TOKENS = 1000
+EASY_CHARACTERS = 4000
+REHEARSAL_SECONDS = 20.0
+"""By the clock, for a busy machine; the child's own limit is half a second of work."""
 GRAMMARS = {"postgresql": "postgres", "mariadb": "mysql"}
-_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
-_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
+_CLOSING_OF = {
+    TokenType.L_PAREN: TokenType.R_PAREN,
+    TokenType.L_BRACKET: TokenType.R_BRACKET,
+    TokenType.L_BRACE: TokenType.R_BRACE,
+    TokenType.CASE: TokenType.END,
+}
+_CLOSERS: frozenset[TokenType] = frozenset(_CLOSING_OF.values())
 _JOINS = frozenset({TokenType.JOIN, TokenType.STRAIGHT_JOIN, TokenType.APPLY})
 _JOIN_CONDITION = frozenset({TokenType.ON, TokenType.USING})
 _ESCAPES = re.compile(r"\x1b\[\d*m")
@@ -56,9 +69,9 @@ def parse_all(sql: str, dialect: str, *, max_characters: int = MAX_CHARACTERS) -
 
 def parse_tokens(tokens: list[Token], sql: str, dialect: str) -> list[exp.Expr | None]:
     """The trees of the statements that the tokens of a text make."""
+    if _may_be_hard(sql):
+        _refuse_hard(tokens, sql, dialect)
     parser = _readers.of(grammar(dialect))[1]
-    if _may_exceed(sql) and (excess := _excess(tokens, parser.TYPE_TOKENS)):
-        raise _refused(excess)
     try:
         return parser.parse(tokens, sql)
     except SqlglotError as error:
@@ -103,48 +116,83 @@ class _Readers(threading.local):
 _readers = _Readers()
 
 
-def _may_exceed(sql: str) -> bool:
-    """Whether the text holds enough brackets or joins for `_excess` to find something, which most texts do not."""
+def _may_be_hard(sql: str) -> bool:
+    """Whether the text is long or has brackets and joins enough to be hard to parse, which most texts have not."""
+    if len(sql) > EASY_CHARACTERS:
+        return True
     lowered = sql.lower()
     opened = sum(map(lowered.count, ("(", "[", "{", "case")))
-    return opened > MAX_TYPE_CALLS or lowered.count("join") + lowered.count("apply") > MAX_BARE_JOINS
+    return opened > EASY_DEPTH or lowered.count("join") + lowered.count("apply") > EASY_BARE_JOINS
 
 
-def _excess(tokens: list[Token], types: Set[TokenType]) -> str | None:
-    """Nesting that would overflow the parser's stack, and the two shapes on which its backtracking is exponential.
+def _refuse_hard(tokens: list[Token], sql: str, dialect: str) -> None:
+    """Refuse what would overflow the parser's stack; let a process that can be ended try what may take it too long."""
+    shape = _measure(tokens)
+    if shape.depth > MAX_DEPTH:
+        raise _refused("the statement is nested too deeply")
+    if shape.tokens > MAX_TOKENS:
+        raise _refused(f"the statement has more than {MAX_TOKENS} words")
+    if shape.depth > EASY_DEPTH or shape.bare_joins > EASY_BARE_JOINS or shape.tokens > EASY_TOKENS:
+        _rehearse(sql, dialect)
 
-    Those are joins without a condition, and names of types used as functions, such as DATE(…), inside one another.
-    """
-    nested = [_Nested()]
-    bare_joins = type_calls = 0
-    before: TokenType | None = None
+
+def _rehearse(sql: str, dialect: str) -> None:
+    """Parse in a child that the system ends after half a second of work: backtracking makes some texts exponential."""
+    child = _rehearsal.take()
+    try:
+        child.ask(msgspec.msgpack.encode((dialect, sql)), REHEARSAL_SECONDS)
+    except (Late, Gone):
+        raise _refused("the statement is too much for the parser: nested too deeply, or too many joins") from None
+    finally:
+        _rehearsal.give_back(child)
+
+
+def rehearsed(sql: str, dialect: str) -> None:
+    """What the child does: parse, whatever comes of it."""
+    with contextlib.suppress(Exception):
+        _readers.of(dialect)[1].parse(_readers.of(dialect)[0].tokenize(sql), sql)
+
+
+class _Shape(Struct):
+    """The deepest nesting, the most joins without a condition and the most tokens of a statement."""
+
+    depth: int = 0
+    bare_joins: int = 0
+    tokens: int = 0
+
+
+def _measure(tokens: list[Token]) -> _Shape:
+    worst = _Shape()
+    openers: list[TokenType] = []
+    open_joins = [False]
+    bare_joins = count = 0
     for token in tokens:
         kind = token.token_type
-        if kind in _OPENING:
-            nested.append(_Nested(before in types))
-            type_calls += nested[-1].is_type
-        elif kind in _CLOSING and len(nested) > 1:
-            closed = nested.pop()
-            type_calls -= closed.is_type
-            bare_joins += closed.open_join
+        count += 1
+        if kind in _CLOSING_OF:
+            openers.append(kind)
+            open_joins.append(False)
+        elif kind in _CLOSERS and openers:
+            while openers and _CLOSING_OF[openers[-1]] is not kind and kind is not TokenType.END:
+                openers.pop()
+                bare_joins += open_joins.pop()
+            if openers and _CLOSING_OF[openers[-1]] is kind:
+                openers.pop()
+                bare_joins += open_joins.pop()
         elif kind in _JOINS:
-            bare_joins += nested[-1].open_join
-            nested[-1].open_join = True
+            bare_joins += open_joins[-1]
+            open_joins[-1] = True
         elif kind in _JOIN_CONDITION:
-            nested[-1].open_join = False
-        elif kind is TokenType.SEMICOLON and len(nested) == 1:
-            nested[0].open_join, bare_joins = False, 0
-        if len(nested) > MAX_DEPTH or type_calls > MAX_TYPE_CALLS or bare_joins > MAX_BARE_JOINS:
-            return "the statement is nested too deeply, or joins too often without ON"
-        before = kind
-    return None
+            open_joins[-1] = False
+        elif kind is TokenType.SEMICOLON:
+            openers, open_joins, bare_joins, count = [], [False], 0, 0
+        worst.depth = max(worst.depth, len(openers))
+        worst.bare_joins = max(worst.bare_joins, bare_joins)
+        worst.tokens = max(worst.tokens, count)
+    return worst
 
 
-class _Nested(Struct):
-    """One open parenthesis: does it belong to a type's name, and is its last JOIN still without a condition?"""
-
-    is_type: bool = False
-    open_join: bool = False
+_rehearsal = Children("sqlcrystal.databases.parsing_worker", max_idle=1)
 
 
 def _refused(message: str) -> Unparsable:

@@ -7,7 +7,6 @@ refused; on Windows and macOS only SQLite's own heap limit bounds the child.
 """
 
 import hashlib
-import os
 import sqlite3
 from pathlib import Path
 from threading import Lock
@@ -17,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from sqlcrystal.databases.child import Child, Gone, Late
+from sqlcrystal.databases.child import Children, Gone, Late
 from sqlcrystal.databases.description import sqlite_tables
 from sqlcrystal.databases.limits import OVER_THE_CAP
 from sqlcrystal.databases.messages import GRACE_SECONDS, OUTSIDE, Request, decode
@@ -27,9 +26,7 @@ from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.types import Execution, Failure, FailureKind, Table
 
 FAST_SECONDS = 0.25
-START_SECONDS = 30.0
 LEAST_SECONDS = 0.1
-WORKER = "sqlcrystal.databases.sqlite_worker"
 MAX_IDLE = 4
 MAX_EXPANSION = 500
 _DETOUR = frozenset({FailureKind.TIMEOUT, FailureKind.TOO_LARGE, FailureKind.REFUSED})
@@ -103,7 +100,7 @@ class SqliteDatabase:
                 self._give_back(connection)
             if not _may_do_better(result, timeout):
                 return result
-        result = _SLOW_LANE.run(Request(sql, timeout, max_rows, location=self._uri), start)
+        result = _run_slowly(Request(sql, timeout, max_rows, location=self._uri), start)
         if isinstance(result, Failure) and result.message.startswith(OUTSIDE):
             raise DatabaseError(f"database {self.name}: {result.message.removeprefix(OUTSIDE)}")
         return replace(result, seconds=perf_counter() - start)
@@ -160,56 +157,21 @@ class SqliteDatabase:
         connection.close()
 
 
-class _SlowLane:
-    """The child processes of this process, whichever database they work on; as many as statements run at once."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._idle: list[Child] = []
-
-    def run(self, request: Request, start: float) -> Execution:
-        """Run one statement in a child for what is left of its time, and end the child when it is late."""
-        child = self._take()
-        left = max(LEAST_SECONDS, request.timeout - (perf_counter() - start))
-        message = msgspec.msgpack.encode(replace(request, timeout=left))
-        try:
-            result = decode(child.ask(message, left + GRACE_SECONDS))
-        except Late:
-            self._keep(Child(WORKER))  # the next statement need not wait until it has started
-            return Failure(FailureKind.TIMEOUT, "interrupted")
-        except Gone:
-            self._keep(Child(WORKER))
-            return Failure(FailureKind.TOO_LARGE, "the statement needed more memory than it may have")
-        self._keep(child)
-        return result
-
-    def _take(self) -> Child:
-        with self._lock:
-            child = self._idle.pop() if self._idle else None
-        child = child or Child(WORKER)
-        if not child.ready:
-            try:
-                child.answer(START_SECONDS)
-            except (Late, Gone):
-                raise DatabaseError("the process for slow SQLite statements does not start") from None
-        return child
-
-    def _keep(self, child: Child) -> None:
-        with self._lock:
-            if len(self._idle) < MAX_IDLE:
-                self._idle.append(child)
-                return
-        child.close()
-
-    def forget(self) -> None:
-        """A forked process does not own its parent's children."""
-        self._lock = Lock()
-        self._idle = []
+_slow_lane = Children("sqlcrystal.databases.sqlite_worker", max_idle=MAX_IDLE)
 
 
-_SLOW_LANE = _SlowLane()
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_SLOW_LANE.forget)
+def _run_slowly(request: Request, start: float) -> Execution:
+    """Run a statement in a child for what is left of its time; the child is ended when it is late."""
+    child = _slow_lane.take()
+    left = max(LEAST_SECONDS, request.timeout - (perf_counter() - start))
+    try:
+        return decode(child.ask(msgspec.msgpack.encode(replace(request, timeout=left)), left + GRACE_SECONDS))
+    except Late:
+        return Failure(FailureKind.TIMEOUT, "interrupted")
+    except Gone:
+        return Failure(FailureKind.TOO_LARGE, "the statement needed more memory than it may have")
+    finally:
+        _slow_lane.give_back(child)
 
 
 def _may_do_better(result: Execution, timeout: float) -> bool:
