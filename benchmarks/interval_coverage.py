@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD, METHODS
-from sqlcrystal.measurement.simulation import Population, drawn, intervals, simulate
+from sqlcrystal.measurement.simulation import Population, drawn, intervals, ratios, simulate
 from sqlcrystal.study.pilot import published_truth
 
 TRUTH = published_truth()
@@ -23,6 +23,7 @@ COVERED, REJECTED = (0.93, 0.98), (0.03, 0.07)
 HEADS = {
     "coverage": "| databases | sizes | SD between databases (pp) |",
     "rejection": "| databases | SD between databases (pp) |",
+    "ratio": "| databases | SD between databases (pp) |",
 }
 
 
@@ -59,6 +60,18 @@ class Cell:
                 shares[method] += float((~found.excludes(true_pp)).sum()) / studies
         return shares
 
+    def ratio_holds(self, studies: int) -> dict[str, float]:
+        """The share of studies whose Fieller set holds the true ratio, and of those in which it is unbounded."""
+        rng = np.random.default_rng(self.databases)
+        seen = simulate(self.population(studies), TRUTH, seeds=TRUTH.seeds, held_out=TRUTH.held_out, rng=rng)
+        _, kept = ratios(seen)
+        true = float((seen.sums.sum(axis=1) / seen.sizes.sum(axis=1)).mean())
+        true /= float((seen.headroom.sum(axis=1) / seen.sizes.sum(axis=1)).mean())
+        return {
+            "holds": float(np.mean([true in one for one in kept])),
+            "unbounded": float(np.mean([one.shape != "bounded" for one in kept])),
+        }
+
 
 def rows(studies: int, resamples: int) -> Iterator[tuple[str, str, dict[str, float], bool]]:
     """Every cell: its table, how it begins, what each method gives, and whether the default keeps to its bar."""
@@ -78,10 +91,15 @@ def rows(studies: int, resamples: int) -> Iterator[tuple[str, str, dict[str, flo
             shares = {method: 1 - share for method, share in kept.items()}
             good = REJECTED[0] <= shares[DEFAULT_METHOD] <= REJECTED[1]
             yield "rejection", f"| {databases} | {100 * spread:.0f} |", shares, good
+    for databases in (5, 11, 20):
+        for spread in SPREADS:
+            found = Cell(databases, LIFT, spread).ratio_holds(studies)
+            good = COVERED[0] <= found["holds"] <= COVERED[1]
+            yield "ratio", f"| {databases} | {100 * spread:.0f} |", found, good
 
 
 def main() -> None:
-    """Print both tables as Markdown."""
+    """Print the tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--resamples", type=int, default=200, help="of each two-stage interval")
@@ -89,7 +107,7 @@ def main() -> None:
     started, table, missed = time.monotonic(), "", 0
     for name, row, shares, good in rows(options.studies, options.resamples):
         if name != table:
-            head = f"{HEADS[name]} {' | '.join(METHODS)} |"
+            head = f"{HEADS[name]} {' | '.join(shares)} |"
             print(f"\n{head}\n{'|---' * (head.count('|') - 1)}|")
             table = name
         missed += not good

@@ -1,14 +1,17 @@
 """Small and degenerate data: no interval is better than a false one, and the reason is said in words."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlcrystal.errors import ConfigError
+from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.comparison import Comparison, compare
 from sqlcrystal.measurement.intervals import METHODS
-from sqlcrystal.measurement.outcomes import paired
+from sqlcrystal.measurement.outcomes import QuestionTable, paired
 from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate
 from sqlcrystal.measurement.statistics import difference, equivalence
 
@@ -30,6 +33,23 @@ def test_databases_that_happen_to_agree_give_no_interval_and_no_p(method: str) -
     assert (found.ci_low_pp, found.ci_high_pp, found.p_value) == (None, None, None)
     assert "every database moved by the same amount" in found.undefined
     assert found.sign_flip_p == 0.25
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_databases_that_agree_but_for_their_sizes_give_no_interval_either(method: str) -> None:
+    rows = [*databases(1, 1), *((f"d{d}", f"q{q}", "42", 0, int(q == 0)) for d, q in product((2,), range(25)))]
+    found = compare(paired(rows), method=method)
+    assert (found.ci_low_pp, found.p_value) == (None, None)
+    assert "more closely than chance" in found.undefined
+
+
+def test_agreement_by_luck_is_found_in_about_one_study_of_a_thousand() -> None:
+    rng, lucky = np.random.default_rng(8), 0
+    for _ in range(3000):
+        values = np.stack([100.0 * rng.integers(-1, 2, 400), np.ones(400)], axis=1)
+        table = QuestionTable(np.repeat(np.arange(8), 50), values, tuple("abcdefgh"))
+        lucky += bool(clusters.too_alike(table))
+    assert lucky <= 12
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -237,6 +257,18 @@ def test_a_headroom_that_cannot_be_told_from_zero_leaves_the_ratio_unbounded() -
 
 
 def test_resamples_without_headroom_are_counted() -> None:
-    rows = held_out(np.random.default_rng(3), groups=4, lift=0.05, headroom=0.01)
-    found = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0), method="two-stage", resamples=500)
-    assert found.value is None or 0 < found.undefined_share < 1
+    rows = [
+        HeldOut(
+            database=f"d{group}",
+            question=f"q{question}",
+            seed="1",
+            floor=False,
+            memory=question < (1, 7, 2, 12)[group],
+            repair_floor=False,
+            repaired=group == 0,
+        )
+        for group in range(4)
+        for question in range(20)
+    ]
+    found = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0), method="two-stage", resamples=4000)
+    assert found.undefined_share == pytest.approx(0.75**4, abs=0.03)

@@ -8,9 +8,13 @@ pairs of equal variance: the adjustment and the degrees of freedom then depend o
 import numpy as np
 from numpy.typing import NDArray
 
+from sqlcrystal.measurement.outcomes import QuestionTable
+
 Floats = NDArray[np.float64]
 
 FEWEST_DATABASES = 3
+LUCK = 0.001
+"""Below this chance, databases are said to agree by luck."""
 NO_SPREAD = 1e-9
 """Deviations below this are rounding: sums are counts of questions, in percent."""
 
@@ -27,6 +31,23 @@ def undefined(sums: Floats, sizes: Floats) -> str:
     if not sums.any():
         return "no clustered interval: no database gained or lost anything"
     return "no clustered interval: every database moved by the same amount, which leaves no spread to judge by"
+
+
+def too_alike(table: QuestionTable) -> str:
+    """Why databases that agree almost exactly give no interval either, in words; empty where chance can have it so.
+
+    With few changes, databases can agree by luck: three of them with one fix each would be all but certain. So their
+    variance is held against what drawing questions alone must give it, and a ratio that chance gives once in a thousand
+    studies is not believed.
+    """
+    from scipy.special import chdtr
+
+    between = float(np.sum(cr2(*table.totals.T[:2]) ** 2))
+    sampling = float(np.sum(cr2(*table.values.T[:2]) ** 2))
+    df = float(satterthwaite(sizes=table.totals[:, 1]))
+    if chdtr(df, df * between / sampling) >= LUCK:
+        return ""
+    return "no clustered interval: the databases agree more closely than chance would have it, by luck of few changes"
 
 
 def cr2(sums: Floats, sizes: Floats) -> Floats:

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import Floats
-from sqlcrystal.measurement.fieller import fieller
-from sqlcrystal.measurement.simulation import Population, Studies, intervals, simulate
+from sqlcrystal.measurement.simulation import Population, Studies, intervals, ratios, simulate
 from sqlcrystal.measurement.statistics import ALPHA, POWER, detectable
 from sqlcrystal.measurement.truth import DatabaseTruth, Truth, sampling_variance
 
@@ -183,27 +182,15 @@ def expected_ratio(truth: Truth, design: Design, *, studies: int, rng: np.random
     """The ratio that simulated studies report, by Fieller's theorem; None where repair leaves no headroom."""
     if truth.repaired <= 0:
         return None
-    ratios, ends, open_ended = [], [], 0
-    for made in _simulated(truth, design, studies, rng):
-        lift_parts, room_parts = clusters.cr2(made.sums, made.sizes), clusters.cr2(made.headroom, made.sizes)
-        df, totals = clusters.satterthwaite(sizes=made.sizes), made.sizes.sum(axis=1)
-        lifts, rooms = made.sums.sum(axis=1) / totals, made.headroom.sum(axis=1) / totals
-        for study in range(len(lifts)):
-            kept = fieller(
-                lift=float(lifts[study]),
-                headroom=float(rooms[study]),
-                lift_parts=lift_parts[study],
-                headroom_parts=room_parts[study],
-                df=float(df[study]),
-            )
-            open_ended += kept.shape != "bounded"
-            ratios += [lifts[study] / rooms[study]] if rooms[study] > 0 else []
-            ends += [(kept.low, kept.high)] if kept.shape == "bounded" else []
+    found = [ratios(made) for made in _simulated(truth, design, studies, rng)]
+    values = np.concatenate([value for value, _ in found])
+    kept = [one for _, sets in found for one in sets]
+    ends = [(one.low, one.high) for one in kept if one.shape == "bounded"]
     middle = np.median(np.array(ends, dtype=float), axis=0) if ends else None
     return ExpectedRatio(
-        ratio=float(np.median(ratios)) if ratios else None,
+        ratio=float(np.nanmedian(values)) if np.isfinite(values).any() else None,
         interval=(float(middle[0]), float(middle[1])) if middle is not None else None,
-        unbounded=open_ended / studies,
+        unbounded=1 - len(ends) / len(kept),
     )
 
 

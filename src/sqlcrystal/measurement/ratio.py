@@ -130,23 +130,20 @@ def ratio_estimate(
     """CR with its database-clustered interval: Fieller's, or percentiles of the two-stage bootstrap."""
     check_method(method)
     table = ratio_table(outcomes)
-    totals = table.totals
-    sizes, lift, headroom = totals[:, 0], totals[:, 1::2].sum(axis=1), totals[:, 2::2].sum(axis=1)
-    value = float(mean_ratio(totals.sum(axis=0, keepdims=True))[0])
-    why = clusters.undefined(100 * lift, sizes)
-    if not np.isfinite(value):
-        why = "the ratio is undefined: repair leaves no headroom in at least one seed"
-    share, kept = 0.0, None
+    value = float(mean_ratio(table.totals.sum(axis=0, keepdims=True))[0])
+    share, kept, why = 0.0, None, _undefined(table, value)
     if not why and method == "two-stage":
         draws = mean_ratio(two_stage_totals(table=table, rng=rng, resamples=resamples))
         defined = draws[np.isfinite(draws)]
-        ends = percentile(defined)
-        share, kept = 1 - len(defined) / len(draws), FiellerSet("bounded", ends.low, ends.high)
+        share = 1 - len(defined) / len(draws)
+        ends = percentile(defined) if len(defined) else None
+        kept = FiellerSet("bounded", ends.low, ends.high) if ends else FiellerSet("unbounded")
     elif not why:
-        kept = _fieller(lift, headroom, sizes, method)
+        kept = _fieller(table, method)
+    lift, headroom = table.totals[:, 1::2].sum(), table.totals[:, 2::2].sum()
     return RatioEstimate(
         value=value if np.isfinite(value) else None,
-        pooled=float(100 * lift.sum() / headroom.sum()) if headroom.sum() > 0 else None,
+        pooled=float(100 * lift / headroom) if headroom > 0 else None,
         low=kept.low if kept else None,
         high=kept.high if kept else None,
         shape=kept.shape if kept else "",
@@ -158,8 +155,18 @@ def ratio_estimate(
     )
 
 
-def _fieller(lift: Floats, headroom: Floats, sizes: Floats, method: str) -> FiellerSet:
+def _undefined(table: QuestionTable, value: float) -> str:
+    """Why there is no interval, in words: no ratio at all, or no interval of the lift to agree with."""
+    if not np.isfinite(value):
+        return "the ratio is undefined: repair leaves no headroom in at least one seed"
+    changes = np.stack([100 * table.values[:, 1::2].sum(axis=1), table.values[:, 0]], axis=1)
+    lifts = QuestionTable(table.database, changes, table.names)
+    return clusters.undefined(*lifts.totals.T) or clusters.too_alike(lifts)
+
+
+def _fieller(table: QuestionTable, method: str) -> FiellerSet:
     """Fieller's set in percent, with the errors and degrees of freedom of the method that judges the lift."""
+    sizes, lift, headroom = table.totals[:, 0], table.totals[:, 1::2].sum(axis=1), table.totals[:, 2::2].sum(axis=1)
     parts = clusters.jackknife if method == "jackknife" else clusters.cr2
     df = len(sizes) - 1.0 if method == "jackknife" else float(clusters.satterthwaite(sizes=sizes))
     total = sizes.sum()

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import Floats
+from sqlcrystal.measurement.fieller import FiellerSet, fieller
 from sqlcrystal.measurement.outcomes import QuestionTable
 from sqlcrystal.measurement.truth import Truth
 
@@ -184,3 +185,21 @@ def _two_stage(studies: Studies, rng: np.random.Generator, resamples: int) -> In
     value = studies.sums.sum(axis=1) / studies.sizes.sum(axis=1)
     spread = np.abs(studies.sums - studies.sizes * value[:, None]).max(axis=1) > clusters.NO_SPREAD
     return Intervals(value, np.where(spread, low, nan), np.where(spread, high, nan))
+
+
+def ratios(studies: Studies) -> tuple[Floats, list[FiellerSet]]:
+    """The ratio of lift to headroom in every study, in percent, with Fieller's set; NaN where there is no headroom."""
+    lift_parts, room_parts = clusters.cr2(studies.sums, studies.sizes), clusters.cr2(studies.headroom, studies.sizes)
+    df, totals = clusters.satterthwaite(sizes=studies.sizes), studies.sizes.sum(axis=1)
+    lifts, rooms = studies.sums.sum(axis=1) / totals, studies.headroom.sum(axis=1) / totals
+    kept = [
+        fieller(
+            lift=float(lifts[study]),
+            headroom=float(rooms[study]),
+            lift_parts=lift_parts[study],
+            headroom_parts=room_parts[study],
+            df=float(df[study]),
+        )
+        for study in range(len(lifts))
+    ]
+    return np.divide(lifts, rooms, out=np.full_like(lifts, nan), where=rooms > 0), kept

@@ -52,7 +52,7 @@ def difference(
     """The paired difference b - a in percentage points, clustered by database, with p against `null`."""
     check_method(method)
     problem = Problem(outcomes.differences, rng, resamples, null)
-    why = clusters.undefined(problem.sums, problem.sizes)
+    why = clusters.undefined(problem.sums, problem.sizes) or clusters.too_alike(problem.table)
     interval = None if why else METHODS[method](problem)
     counts = {"databases": len(problem.table.names), "questions": len(problem.table.values)}
     return _estimate(problem.value, method, interval, why, **counts)
