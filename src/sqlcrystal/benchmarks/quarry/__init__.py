@@ -23,6 +23,8 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     conventions: tuple[str, ...] = ()
     sql: str
     wrong: tuple[str, ...]
+    empty: bool = False
+    """The right answer is no row, or nothing but NULL and zero: an empty result then betrays nobody."""
 
     @property
     def database(self) -> str:

@@ -80,8 +80,11 @@ def check(entry: Entry, file: Path) -> Finding:
 
 
 def _question_problems(entry: Entry, gold: Table, file: Path) -> Iterator[str]:
-    if not any(cell not in {None, 0} for row in gold for cell in row):
-        yield "gold is empty, NULL or zero"
+    says_something = any(cell not in {None, 0} for row in gold for cell in row)
+    if not says_something and not entry.empty:
+        yield "gold is empty, NULL or zero, and the question is not marked `empty = true`"
+    if says_something and entry.empty:
+        yield "marked empty, but gold says something"
     if Counter(run(file, entry.sql, backwards=True)) != Counter(gold):
         yield "gold depends on the order of unordered rows"
     if any(_cuts_a_tie(select, file) for select in sqlglot.parse_one(entry.sql, dialect="sqlite").find_all(Select)):
