@@ -1,5 +1,7 @@
 """Quarry is what its datasheet says: deterministic, sound question by question, and free of gold where solvers look."""
 
+import csv
+import hashlib
 from collections import Counter
 from pathlib import Path
 
@@ -74,6 +76,28 @@ def test_quarry_loads_by_name_with_its_wrong_queries_and_every_database(
     assert benchmark.missing == ()
     assert all(Path(benchmark.locations[name]).is_file() for name in names())
     assert all(len(case.wrong) >= 2 for case in benchmark.cases)
+
+
+def test_the_first_edition_is_in_the_second_word_for_word() -> None:
+    first = [entry for name in names() for entry in entries(name) if entry.edition == 1]
+    digest = hashlib.sha256(msgspec.json.encode([(entry.question, entry.sql) for entry in first])).hexdigest()
+    assert (len(first), digest[:16]) == (259, "e422af24a6f6423d")
+
+
+def test_about_six_in_a_hundred_new_questions_have_an_empty_answer() -> None:
+    new = [entry for name in names() for entry in entries(name) if entry.edition == 2]
+    assert 0.05 <= sum(entry.empty for entry in new) / len(new) <= 0.07
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_question_was_read_against_its_gold_and_the_reading_is_on_record(name: str) -> None:
+    record = Path(__file__).parents[2] / "docs" / "reference" / "quarry-readings" / f"{name}.csv"
+    with record.open(encoding="utf-8", newline="") as file:
+        readings = list(csv.DictReader(file))
+    assert {reading["verdict"] for reading in readings} == {"kept", "mended", "thrown out"}
+    assert sorted(reading["id"] for reading in readings if reading["id"]) == sorted(entry.id for entry in entries(name))
+    assert all(reading["note"] for reading in readings if reading["verdict"] != "kept")
+    assert all(reading["second_verdict"] for reading in readings if reading["verdict"] == "mended")
 
 
 def test_a_built_database_is_kept_and_not_built_again(built: Path) -> None:

@@ -23,7 +23,7 @@ from study_player import Player
 
 STUDY = {
     "name": "killed",
-    "benchmark": {"name": "quarry", "only": ["clinic", "telecom"]},
+    "benchmark": {"name": "quarry-1", "only": ["clinic", "telecom"]},
     "seeds": [42],
     "max_tokens": 384,
     "arm": [

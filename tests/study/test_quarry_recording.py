@@ -25,7 +25,7 @@ def live_verdicts(model: str) -> dict[str, bool]:
 @pytest.mark.parametrize("name", ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"])
 def test_replaying_the_shipped_recording_gives_the_verdicts_of_the_live_run(name: str) -> None:
     started = time.monotonic()
-    benchmark = load_benchmark("quarry")
+    benchmark = load_benchmark("quarry-1")
     with Recording(RECORDINGS / "quarry.jsonl.xz") as recording:
         model = Recorded(open_model(name), recording, "replay")
         databases = {key: open_database(place, name=key) for key, place in benchmark.locations.items()}

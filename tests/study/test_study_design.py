@@ -123,6 +123,7 @@ def test_confirmatory_work_comes_before_exploratory_work() -> None:
         "none/transfer",
         "W0/collection",
         "none/repair",
+        "none/engine-repair",
         "W0/transfer",
         "W0/replay",
         "W0/retention",

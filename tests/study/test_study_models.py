@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests" / "models"))
 from model_endpoints import Handler, Server, completion, serving  # noqa: E402
 
 SMOKE = ROOT / "studies" / "smoke.toml"
-TINY = {"name": "tiny", "benchmark": {"name": "quarry", "only": ["clinic"]}, "seeds": [42]}
+TINY = {"name": "tiny", "benchmark": {"name": "quarry-1", "only": ["clinic"]}, "seeds": [42]}
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def small(*more: dict[str, Any], arms: Sequence[dict[str, Any]] = ARMS, **keys: 
     """Two databases of Quarry under two seeds."""
     document = {
         "name": "small",
-        "benchmark": {"name": "quarry", "only": ["clinic", "telecom"]},
+        "benchmark": {"name": "quarry-1", "only": ["clinic", "telecom"]},
         "seeds": [42, 7],
         "max_tokens": 384,
         "arm": [*arms, *more],

@@ -26,7 +26,7 @@ ARMS = [{"name": "none", "retriever": "none", "settings": ["transfer", "repair"]
 
 
 def tiny(**keys: Any) -> StudyFile:
-    document = {"name": "tiny", "benchmark": {"name": "quarry", "only": ["clinic"]}, "seeds": [42], "arm": ARMS}
+    document = {"name": "tiny", "benchmark": {"name": "quarry-1", "only": ["clinic"]}, "seeds": [42], "arm": ARMS}
     return parse_study({**document, **keys})
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from sqlcrystal.benchmarks import bird, own, spider
@@ -11,14 +12,18 @@ from sqlcrystal.errors import ConfigError
 Loader = Callable[[Path | None, Sequence[str]], Benchmark]
 
 
-def _load_quarry(_data: Path | None, _databases: Sequence[str]) -> Benchmark:
+def _load_quarry(_data: Path | None, _databases: Sequence[str], *, edition: int = 2) -> Benchmark:
     """The bundled benchmark, imported only when asked for: it builds its databases on first use."""
-    benchmark: Benchmark = importlib.import_module("sqlcrystal.benchmarks.quarry").load()
+    benchmark: Benchmark = importlib.import_module("sqlcrystal.benchmarks.quarry").load(edition=edition)
     return benchmark
 
 
 BENCHMARKS: dict[str, tuple[Loader, str]] = {
     "quarry": (_load_quarry, "bundled: databases whose conventions the schema does not show; needs no --data"),
+    "quarry-1": (
+        partial(_load_quarry, edition=1),
+        "the 259 questions of Quarry's first edition, which are part of quarry",
+    ),
     "bird": (bird.load_dev, "BIRD dev: dev.json, dev_databases/"),
     "minidev": (bird.load_minidev, "BIRD mini-dev for SQLite: mini_dev_sqlite.json, dev_databases/"),
     "minidev-postgresql": (bird.load_minidev_postgresql, "BIRD mini-dev for PostgreSQL; needs --databases URL"),

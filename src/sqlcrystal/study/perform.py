@@ -189,6 +189,8 @@ class Performer:
             prompt_tokens=sum(call.completion.prompt_tokens for call in calls),
             completion_tokens=sum(call.completion.completion_tokens for call in calls),
             seconds=round(sum(call.completion.seconds for call in calls), 6),
+            accepted=lesson is not None and bool(rounds) and lesson.effort.episode is not None,
+            round_calls=tuple(len(spent.calls) for spent in rounds),
             run=unit.repetition if SETTINGS[unit.setting].repeats else 0,
         )
 

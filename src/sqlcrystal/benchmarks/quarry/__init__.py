@@ -11,6 +11,9 @@ from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.types import Question
 
 DIFFICULTIES = ("simple", "moderate", "challenging")
+FIRST_EDITION = 26
+"""The questions of a database up to this number made up the first edition; telecom had one fewer."""
+FEWER = {"telecom": 25}
 
 
 class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,6 +33,12 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def database(self) -> str:
         """The database the question is asked of, which its id starts with."""
         return self.id.rpartition("-")[0]
+
+    @property
+    def edition(self) -> int:
+        """The edition of Quarry that brought the question."""
+        number = int(self.id.rpartition("-")[2])
+        return 1 if number <= FEWER.get(self.database, FIRST_EDITION) else 2
 
     @property
     def question(self) -> Question:
@@ -60,11 +69,16 @@ def entries(name: str) -> tuple[Entry, ...]:
         raise DataError(f"{name}.toml: {error}") from error
 
 
-def load() -> Benchmark:
-    """All of Quarry as a benchmark; builds the databases that were not built yet."""
+def load(*, edition: int = 2) -> Benchmark:
+    """Quarry as a benchmark, up to an edition; builds the databases that were not built yet."""
     from sqlcrystal.benchmarks.quarry import build
 
     cases = [
-        Case(question=entry.question, sql=entry.sql, wrong=entry.wrong) for name in names() for entry in entries(name)
+        Case(question=entry.question, sql=entry.sql, wrong=entry.wrong)
+        for name in names()
+        for entry in entries(name)
+        if entry.edition <= edition
     ]
-    return make_benchmark("quarry", cases, {name: str(build.path(name)) for name in names()})
+    return make_benchmark(
+        "quarry" if edition == 2 else f"quarry-{edition}", cases, {name: str(build.path(name)) for name in names()}
+    )

@@ -12,6 +12,7 @@ from sqlglot.expressions import Select
 
 from sqlcrystal.benchmarks.quarry import DIFFICULTIES, Entry, build, entries
 
+QUESTIONS = 60
 Table = tuple[tuple[object, ...], ...]
 
 
@@ -140,8 +141,8 @@ def _database_problems(name: str, questions: tuple[Entry, ...], tables: dict[str
     if (pin := build.pinned().get(name)) and pin != build.digest(file):
         yield "the built content differs from its pinned digest (after a wanted change, run the command `release`)"
     yield from (f"foreign key broken: {row}" for row in run(file, "PRAGMA foreign_key_check")[:5])
-    if len(questions) < 24:
-        yield f"{len(questions)} questions, fewer than 24"
+    if len(questions) != QUESTIONS:
+        yield f"{len(questions)} questions, not {QUESTIONS}"
     yield from (f"{entry.id}: the id does not start with {name}-" for entry in questions if entry.database != name)
     for what, values in (("id", [e.id for e in questions]), ("text", [e.text.casefold() for e in questions])):
         yield from (f"two questions have the {what} {value!r}" for value, n in Counter(values).items() if n > 1)

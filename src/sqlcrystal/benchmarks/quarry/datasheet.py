@@ -13,8 +13,9 @@ def render() -> str:
 
 
 def _lines(reviews: list[Review]) -> Iterator[str]:
-    yield "| database | domain | tables | rows | KB | questions | simple, moderate, challenging | hinted | hidden |"
-    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|"
+    levels = ", ".join(DIFFICULTIES)
+    yield f"| database | domain | tables | rows | KB | questions | {levels} | hinted | hidden | empty |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     for one in reviews:
         yield _row(one.name, build.blueprint(one.name).domain, [one])
     yield _row("**all**", "", reviews)
@@ -38,5 +39,6 @@ def _row(name: str, domain: str, reviews: list[Review]) -> str:
         ", ".join(str(levels[level]) for level in DIFFICULTIES),
         sum(bool(entry.evidence) for entry in questions),
         sum(bool(entry.conventions) and not entry.evidence for entry in questions),
+        sum(entry.empty for entry in questions),
     )
     return "| " + " | ".join(map(str, cells)) + " |"
