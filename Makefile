@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: study test check install install-dev bench lock clean
+.PHONY: study test check docs wheel install install-dev bench lock clean
 
 study: install
 	$(BIN)/sqlcrystal study run studies/quarry.toml --set mode=replay --out runs/quarry
@@ -18,6 +18,13 @@ check: install-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# The documentation as a site in build/site; a broken link or a name that is not there fails.
+docs: install-dev
+	$(BIN)/zensical build --strict --clean
+
+wheel: install-dev
+	$(BIN)/python -m hatchling build -t wheel -d dist
 
 install: .venv/.installed
 install-dev: .venv/.installed-dev
@@ -47,4 +54,4 @@ lock: install
 	printf 'hatchling\neditables\n' | $(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
 
 clean:
-	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv runs build dist .cache .mypy_cache .ruff_cache .pytest_cache

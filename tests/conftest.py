@@ -1,6 +1,7 @@
 """Fixtures every test may use: where the real data lies, and no network but loopback."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,17 @@ from sqlcrystal.protocols import Database
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what this machine lacks, so that a skip is never silent."""
+    reports = terminalreporter.stats.get("skipped", ())
+    reasons = Counter(report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple))
+    for reason, count in reasons.items():
+        said = reason.removeprefix("Skipped: ").removeprefix("LOUD: ")
+        terminalreporter.write_line(f"NOT TESTED: {count} skipped: {said}", yellow=True, bold=True)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Say loudly what is missing, so that a skip is never silent."""
+    """Keep tests off the model hub, and their speed out of the verdict."""
     os.environ.setdefault("SQLCRYSTAL_NO_HUB", "1")
     # A deadline or a slow-input check measures the machine, not the code: a busy one would fail tests at random.
     settings.register_profile("sqlcrystal", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from sqlcrystal.config.bundled import study_path
 from sqlcrystal.errors import ConfigError, DataError
 
 SEEDS = (42, 7, 13)
@@ -155,7 +156,8 @@ WRITTEN_SHORT: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | None = None) -> StudyFile:
-    """The study in a TOML file, with `KEY=VALUE` overrides; paths in it become absolute."""
+    """The study in a TOML file or of a bundled name, with `KEY=VALUE` overrides; paths in it become absolute."""
+    path = study_path(path)
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

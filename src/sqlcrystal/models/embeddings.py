@@ -33,7 +33,7 @@ class WordLlamaEmbedder:
 
     def __init__(self) -> None:
         """Name the weights inside the installed package; they are read on first use."""
-        self._folder = _package_folder("wordllama", extra="local")
+        self._folder = _package_folder("wordllama")
         self.name = "wordllama"
         self.digest = _file_digest(self._folder / "weights" / "l2_supercat_256.safetensors")
         self._lock = threading.Lock()
@@ -230,11 +230,12 @@ def _normalised(vectors: NDArray[Any]) -> Vectors:
     return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
-def _package_folder(package: str, *, extra: str) -> Path:
+def _package_folder(package: str, *, extra: str = "") -> Path:
     """Where an installed package lies, found without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError(f"embedder: {package} is not installed; pip install 'sqlcrystal[{extra}]'")
+        wanted = f"sqlcrystal[{extra}]" if extra else package
+        raise ConfigError(f"embedder: {package} is not installed; pip install '{wanted}'")
     return Path(spec.submodule_search_locations[0])
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from sqlcrystal import __version__
 from sqlcrystal.benchmarks.cases import Benchmark, Case
 from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.benchmarks.split import Split, split
@@ -32,6 +31,7 @@ from sqlcrystal.study.results import write_results
 from sqlcrystal.study.run import Facts, Runner
 from sqlcrystal.study.units import Stretch, stretches
 from sqlcrystal.study.world import World
+from sqlcrystal.version import __version__
 
 ENGINES = ("local", "ray")
 

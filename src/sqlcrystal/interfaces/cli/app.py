@@ -1,7 +1,7 @@
 """The command line: each command parses, calls one function and prints."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from sqlcrystal.errors import SqlcrystalError, UserError
 
@@ -23,6 +23,15 @@ def command_line() -> "typer.Typer":
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
+
+    @app.callback()
+    def options(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+        ] = False,
+    ) -> None:
+        """Text-to-SQL that keeps what its repairs teach it, and measures what that is worth."""
+
     score.register(app)
     benchmark.register(app)
     compare.register(app)
@@ -33,6 +42,14 @@ def command_line() -> "typer.Typer":
     report.register(study.study_app)
     cards.register(app)
     return app
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from sqlcrystal.version import __version__
+
+        print(f"sqlcrystal {__version__}")
+        sys.exit(0)
 
 
 def main() -> None:

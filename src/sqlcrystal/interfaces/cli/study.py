@@ -26,6 +26,7 @@ from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
+    from sqlcrystal.config import StudyFile
     from sqlcrystal.study.opening import Finished
 
 study_app = typer.Typer(help="Controlled studies: run, plan, report.")
@@ -34,7 +35,7 @@ SECONDS_BETWEEN_LINES = 30.0
 SECONDS_OF_PACE = 120.0
 ROWS_ON_A_SCREEN = 12
 LABELS_IN_A_LINE = 6
-StudyPath = Annotated[Path, typer.Argument(metavar="FILE", help="A study file, e.g. studies/quarry.toml.")]
+StudyPath = Annotated[Path, typer.Argument(metavar="FILE", help="A study file, or a bundled study: quarry, smoke, …")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the file, e.g. seeds=[42]; may repeat."),
@@ -69,7 +70,7 @@ def run(
     from sqlcrystal.config import read_study
     from sqlcrystal.study.opening import run_study
 
-    study = read_study(file, overrides or (), api_key_env=api_key_env)
+    study = _as_far_as_recorded(read_study(file, overrides or (), api_key_env=api_key_env))
     folder = out or Path("runs") / study.name
     with told() as reporter:
         finished = run_study(study, folder, jobs=jobs, engine=engine, minutes=until, reporter=reporter)
@@ -77,6 +78,20 @@ def run(
     if finished.left_out and study.mode != "replay":  # a replay that reports what is recorded is whole
         _say_what_is_left(finished)
         raise typer.Exit(1)
+
+
+def _as_far_as_recorded(study: "StudyFile") -> "StudyFile":
+    """Replay a study whose embedded model is not here, and say how to go beyond what is recorded."""
+    from msgspec.structs import replace
+
+    from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path
+
+    recorded = any(Path(name).is_file() for name in study.recordings)
+    if not recorded or study.mode != "fill" or study.model not in KNOWN_MODELS or weights_path(study.model).is_file():
+        return study
+    missing = f"{study.model} is not here; to record more, run: sqlcrystal model pull {study.model}"
+    typer.echo(f"replaying what is recorded: {missing}", err=True)
+    return replace(study, mode="replay")
 
 
 @study_app.command("plan")
