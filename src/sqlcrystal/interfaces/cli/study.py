@@ -86,10 +86,11 @@ def _as_far_as_recorded(study: "StudyFile") -> "StudyFile":
 
     from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path
 
-    recorded = any(Path(name).is_file() for name in study.recordings)
-    if not recorded or study.mode != "fill" or study.model not in KNOWN_MODELS or weights_path(study.model).is_file():
+    name = study.model if isinstance(study.model, str) else str(study.model.get("name"))
+    absent = name in KNOWN_MODELS and not weights_path(name).is_file()
+    if not absent or study.mode != "fill" or not any(Path(file).is_file() for file in study.recordings):
         return study
-    missing = f"{study.model} is not here; to record more, run: sqlcrystal model pull {study.model}"
+    missing = f"{name} is not here; to record more, run: sqlcrystal model pull {name}"
     typer.echo(f"replaying what is recorded: {missing}", err=True)
     return replace(study, mode="replay")
 
