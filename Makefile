@@ -44,6 +44,7 @@ bench: install-dev
 	$(BIN)/python benchmarks/score_speed.py
 	$(BIN)/python benchmarks/score_command_speed.py
 	$(BIN)/python benchmarks/retrieval_speed.py
+	$(BIN)/python benchmarks/growth.py
 
 # Pinned versions with hashes, for every Python we support; names no registry.
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml - --universal --python-version 3.11 --generate-hashes \

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from sqlcrystal.measurement.adoption import elements, stands_in, trace, trace_depth
-from sqlcrystal.measurement.card_use import card_use, gini, unmoved
+from sqlcrystal.measurement.card_use import card_use, gini
 from sqlcrystal.measurement.drift import drift, observed, rerun
-from sqlcrystal.measurement.flips import breaks, fixes, pair_up, same_windows, stability, to_outcomes
+from sqlcrystal.measurement.flips import breaks, fixes, pair_up, stability, to_outcomes
 from sqlcrystal.measurement.leakage import audit, template
 from sqlcrystal.measurement.strata import correlation, effects, top_share
 from sqlcrystal.measurement.substitution import overlap
-from sqlcrystal.measurement.yields import explored, second_pass, vote_precision
 from sqlcrystal.types import CardId
 
 
@@ -240,40 +239,3 @@ def test_a_pair_that_cannot_be_judged_is_left_out_of_paired_tests_and_counted() 
     )
     outcomes = to_outcomes(pairs)
     assert (len(outcomes), outcomes.fixed, outcomes.unevaluable) == (2, 1, 1)
-
-
-class Gathered(Struct, frozen=True, kw_only=True):
-    question: str
-    first_right: bool
-    right: bool
-    rounds: int = 0
-    seed: int = 1
-
-
-def test_a_votes_precision_counts_every_candidate_it_elected() -> None:
-    rows = [
-        Gathered(question="a", first_right=True, right=True),
-        Gathered(question="b", first_right=False, right=True, rounds=2),
-        Gathered(question="c", first_right=False, right=False, rounds=3),
-    ]
-    assert (vote_precision(rows).part, vote_precision(rows).whole) == (1, 5)
-    assert vote_precision([]).percent is None
-
-
-def test_exploring_is_held_against_repair_on_the_same_questions() -> None:
-    repairing = [Gathered(question=str(i), first_right=i < 4, right=i < 8, rounds=1) for i in range(10)]
-    exploring = [Gathered(question=str(i), first_right=i < 5, right=i < 5) for i in range(12)]
-    found = explored(exploring=exploring, repairing=repairing)
-    assert (found.n, found.percent) == (10, 25.0)
-
-
-def test_a_second_pass_yields_the_cards_that_the_first_has_not() -> None:
-    assert second_pass(once=["a", "b"], twice=["a", "b", "c", "d"]).percent == 50.0
-
-
-def test_windows_and_permutations_that_change_nothing_are_counted() -> None:
-    one, two = CardId("1"), CardId("2")
-    before = [Answer(question="a", right=True, cards=(one,)), Answer(question="b", right=True, cards=(one, two))]
-    after = [Answer(question="a", right=True, cards=(one, two)), Answer(question="b", right=True, cards=(two, one))]
-    assert same_windows(pair_up(before, after)) == 1
-    assert unmoved({"a": "SELECT 1", "b": "SELECT 2"}, {"a": "SELECT 2", "b": "SELECT 2"}) == 1

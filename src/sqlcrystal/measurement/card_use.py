@@ -1,7 +1,7 @@
 """Card-level use: is transfer carried by many cards or by a few? Windows show co-occurrence, not causes."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -42,11 +42,6 @@ def _top_tenth(ordered: Sequence[int]) -> float:
     """What the first tenth of the cards has; of a card that is in it by a part, that part."""
     whole, part = divmod(len(ordered), 10)
     return sum(ordered[:whole]) + (part / 10 * ordered[whole] if part else 0.0)
-
-
-def unmoved(aligned: Mapping[str, str], permuted: Mapping[str, str]) -> int:
-    """Of the cards by question, how many have after a permutation the SQL they had before."""
-    return sum(permuted.get(question) == sql for question, sql in aligned.items())
 
 
 def gini(counts: Sequence[int]) -> float | None:

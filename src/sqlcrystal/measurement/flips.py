@@ -80,11 +80,6 @@ def breaks(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple(pair for pair in pairs if pair.verdict == "break")
 
 
-def same_windows(pairs: Iterable[Pair]) -> int:
-    """How many pairs show the same cards on both sides, whatever their order: two widths that differ in name only."""
-    return sum(set(pair.before.cards) == set(pair.after.cards) for pair in pairs)
-
-
 def to_outcomes(pairs: Sequence[Pair]) -> PairedOutcomes:
     """What the statistics work on: the pairs that could be judged on both sides."""
     if not pairs:

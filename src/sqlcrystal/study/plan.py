@@ -15,6 +15,7 @@ from sqlcrystal.config import StudyFile
 from sqlcrystal.errors import RecordingMiss
 from sqlcrystal.models.recording import Recording, request_key
 from sqlcrystal.protocols import Embedder, LanguageModel
+from sqlcrystal.study.foresight import Foresight, foresee
 from sqlcrystal.study.memories import Holding
 from sqlcrystal.study.opening import Opened, open_study
 from sqlcrystal.study.perform import Performed, passed
@@ -68,6 +69,7 @@ class StudyPlan(Struct, frozen=True, kw_only=True):
     money: float
     assumptions: dict[str, float]
     measured: bool
+    foresight: Foresight
 
 
 class Peeking:
@@ -241,4 +243,5 @@ class Planner:
                 "calls at once": jobs,
             },
             measured=measured,
+            foresight=foresee(self.opened.splits),
         )

@@ -136,6 +136,16 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
     typer.echo(f"pace and reply length are {origin}; a call that two arms or seeds share counts where it is first sent")
     for name, value in planned.assumptions.items():
         typer.echo(f"  {name}: {value:g}")
+    seen = planned.foresight
+    found = (
+        f": a lift of {seen.detectable_pp:.1f} pp is found with 80 % power, if floors and churn are like the paper's"
+        " (`sqlcrystal power` says more)"
+        if seen.detectable_pp is not None
+        else ""
+    )
+    typer.echo(f"{seen.pairs:,} held-out pairs, databases: {seen.databases:,}, seeds: {seen.seeds}{found}")
+    for warning in seen.warnings:
+        typer.echo(f"warning: {warning}")
 
 
 class Pace:
