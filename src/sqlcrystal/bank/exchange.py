@@ -1,6 +1,7 @@
 """Cards as JSON lines: what is exported can be imported elsewhere and exported again, byte for byte."""
 
 from collections.abc import Iterable, Iterator
+from io import BufferedIOBase, RawIOBase
 from typing import BinaryIO
 
 import msgspec
@@ -9,6 +10,7 @@ from msgspec import Struct
 from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.records import Entry
 from sqlcrystal.errors import DataError
+from sqlcrystal.incoming import blocks_of, bounded_lines
 
 _ENTRY = msgspec.json.Decoder(Entry)
 
@@ -29,8 +31,9 @@ def export_jsonl(store: CardStore, out: BinaryIO, *, database: str | None = None
     return count
 
 
-def import_jsonl(store: CardStore, lines: Iterable[bytes], *, name: str = "import") -> ImportReport:
+def import_jsonl(store: CardStore, source: BinaryIO | Iterable[bytes], *, name: str = "import") -> ImportReport:
     """Bank every card of an export, or none if a line is broken; the file's word on who admitted them is taken."""
+    lines = bounded_lines(blocks_of(source), name=name) if isinstance(source, BufferedIOBase | RawIOBase) else source
     added = store.add_all(_decoded(lines, name))
     new = sum(one.new for one in added)
     return ImportReport(added=new, already_there=len(added) - new)
@@ -41,5 +44,5 @@ def _decoded(lines: Iterable[bytes], name: str) -> Iterator[Entry]:
         if line.strip():
             try:
                 yield _ENTRY.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise DataError(f"{name}, line {number}: not an exported card ({error})") from error

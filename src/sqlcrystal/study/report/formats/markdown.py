@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from sqlcrystal.outgoing import fenced, without_tags
 from sqlcrystal.study.report.document import Document
 from sqlcrystal.study.report.drawing import Figure
 from sqlcrystal.study.report.formats.cells import numeric_columns
@@ -12,7 +13,7 @@ from sqlcrystal.study.report.table import Cells, Table
 def to_report(document: Document) -> str:
     """The whole report."""
     manifest, words = document.manifest, document.sentences
-    parts = [f"# {manifest.study}: what the bank is worth"]
+    parts = [f"# {without_tags(manifest.study)}: what the bank is worth"]
     if document.completeness.interim:
         parts.append(f"**Interim: {document.completeness.counted}.**")
     parts += [f"**{heading}.** {text}" for heading, text in words.opening]
@@ -34,7 +35,7 @@ def to_report(document: Document) -> str:
     if document.gallery:
         parts += ["## Gallery: fixes and breaks", _gallery(document.gallery)]
     parts += [*_left_out(document), "## Conditions"]
-    parts.append(_listed(f"{name}: {value}" for name, value in document.conditions))
+    parts.append(_listed(without_tags(f"{name}: {value}") for name, value in document.conditions))
     return "\n\n".join(parts) + "\n"
 
 
@@ -43,7 +44,7 @@ def to_markdown(table: Table) -> str:
     width = len(table.columns)
 
     def line(cells: Cells) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        return "| " + " | ".join(without_tags(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
     rule = "| " + " | ".join("---:" if flag else "---" for flag in numeric_columns(table)) + " |"
     body = [line(row if len(row) == width else (f"**{row[0]}**", *[""] * (width - 1))) for row in table.rows]
@@ -75,10 +76,16 @@ def _gallery(exhibits: Sequence[Exhibit]) -> str:
     parts = []
     for exhibit in exhibits:
         cards = [
-            f"Card: {card.question}\n\n```sql\n{card.sql}\n```\n\nTraced: {', '.join(card.traced) or 'nothing'}"
+            f"Card: {without_tags(card.question)}\n\n{fenced(card.sql)}\n\n"
+            f"Traced: {without_tags(', '.join(card.traced)) or 'nothing'}"
             for card in exhibit.cards
         ]
-        before, after = (f"```sql\n{sql}\n```" for sql in (exhibit.before, exhibit.after))
-        lines = [f"### {exhibit.heading}", exhibit.question, f"Without memory:\n\n{before}", f"With memory:\n\n{after}"]
+        before, after = (fenced(sql) for sql in (exhibit.before, exhibit.after))
+        lines = [
+            f"### {exhibit.heading}",
+            without_tags(exhibit.question),
+            f"Without memory:\n\n{before}",
+            f"With memory:\n\n{after}",
+        ]
         parts.append("\n\n".join([*lines, *cards]))
     return "\n\n".join(parts)

@@ -3,6 +3,7 @@
 import csv
 import io
 
+from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.study.report.table import Table
 
 
@@ -11,5 +12,5 @@ def to_csv(table: Table) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows([[cell.replace("−", "-") for cell in row] for row in table.rows])
+    writer.writerows([[csv_cell(cell.replace("−", "-")) for cell in row] for row in table.rows])
     return out.getvalue()

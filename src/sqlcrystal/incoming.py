@@ -1,0 +1,59 @@
+"""Files that came from elsewhere, read as streams with limits: a small file may hold a very large one."""
+
+import lzma
+import zlib
+from collections.abc import Iterable, Iterator
+from io import BufferedIOBase, RawIOBase
+from typing import BinaryIO
+
+from sqlcrystal.errors import DataError
+
+MAX_LINE = 16 * 2**20
+MAX_TOTAL = 2**30
+_BLOCK = 2**16
+_DICTIONARY = 2**28
+"""What a decompressor may take for itself; the strongest setting of xz needs a quarter of it."""
+
+
+def bounded_lines(
+    blocks: Iterable[bytes], *, name: str, max_line: int = MAX_LINE, max_total: int = MAX_TOTAL
+) -> Iterator[bytes]:
+    """The lines of a stream without their ends; a line or a file beyond its limit is the file's mistake."""
+    rest = b""
+    total = 0
+    for block in blocks:
+        total += len(block)
+        if total > max_total:
+            raise DataError(f"{name}: holds more than {max_total // 2**20} MB, which is taken for a mistake")
+        *lines, rest = (rest + block).split(b"\n")
+        if len(rest) > max_line or any(len(line) > max_line for line in lines):
+            raise DataError(f"{name}: a line is longer than {max_line // 2**20} MB, which is taken for a mistake")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def blocks_of(stream: BinaryIO | BufferedIOBase | RawIOBase) -> Iterator[bytes]:
+    """A stream piece by piece."""
+    while block := stream.read(_BLOCK):
+        yield block
+
+
+def unpacked(stream: BinaryIO) -> Iterator[bytes]:
+    """The content of an xz stream piece by piece, whatever it would be as a whole."""
+    decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_DICTIONARY)
+    while not decompressor.eof:
+        packed = stream.read(_BLOCK) if decompressor.needs_input else b""
+        if decompressor.needs_input and not packed:
+            raise lzma.LZMAError("the file is cut off")
+        if block := decompressor.decompress(packed, _BLOCK):
+            yield block
+
+
+def inflated(packed: bytes, *, name: str, max_size: int = MAX_LINE) -> bytes:
+    """A zlib-compressed value of bounded size."""
+    decompressor = zlib.decompressobj()
+    content = decompressor.decompress(packed, max_size)
+    if decompressor.unconsumed_tail:
+        raise DataError(f"{name}: a value is larger than {max_size // 2**20} MB, which is taken for a mistake")
+    return content
