@@ -51,22 +51,6 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         CardStore(path)
 
 
-def test_a_bank_that_does_not_exist_is_not_made_by_looking(tmp_path: Path) -> None:
-    with pytest.raises(BankError, match="no bank here yet"):
-        CardStore(tmp_path / "bank.sqlite", create=False)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_store_from_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    Store(path).close()
-    with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE alembic_version SET version_num = '9999'")
-    raw.close()
-    with pytest.raises(BankError, match=r"store\.db: the store was made by a newer sqlcrystal"):
-        Store(path)
-
-
 @pytest.mark.parametrize("version", ["0001-cards", "0002-revisions"])
 def test_a_bank_file_of_an_earlier_version_opens_with_every_card_episode_and_change(
     tmp_path: Path, version: str

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from cardbox import card, episode
 from sqlcrystal.bank import AnswerRecord, CardUse, Decision, Proposal, Scope, Store, Verdict
 from sqlcrystal.bank.tables import metadata
-from sqlcrystal.errors import BankError, ConfigError
+from sqlcrystal.errors import BankError, ConfigError, SqlcrystalError
 from sqlcrystal.types import CardId, CardStatus
 
 
@@ -336,3 +336,49 @@ def test_look_alike_questions_of_two_databases_stay_apart(store: Store) -> None:
         assert {one.database for one in store.bank.cards(database)} == {database}
     assert store.bank.set_status("bar-bar", CardStatus.DISABLED, by="ada").database == "bar"
     assert len(store.bank.cards("shop")) == 1
+
+
+# ── bad places ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("bad", "line"),
+    [
+        ("mysql://host/crystal", "store: unknown value 'mysql'; choose from FILE, postgresql://"),
+        ("postgresql://ada:secret@127.0.0.1:1/crystal", "postgresql://ada:***@127.0.0.1:1/crystal: cannot connect"),
+        ("postgresql://host:port/crystal", "store: not a URL such as postgresql://"),
+        ("/proc/nowhere/store.db", "the bank's folder cannot be made"),
+        ("/", "the bank cannot be opened"),
+    ],
+)
+def test_a_place_where_no_store_can_be_is_answered_in_one_line_without_the_password(bad: str, line: str) -> None:
+    with pytest.raises(SqlcrystalError) as caught:
+        Store(bad)
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_store_that_does_not_exist_is_not_made_by_looking(place: str) -> None:
+    for _ in range(2):
+        with pytest.raises(BankError, match="there is no bank here yet"):
+            Store(place, create=False)
+
+
+def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(place: str) -> None:
+    with Store(place) as store, store.backend.writing() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(BankError, match="the store was made by a newer sqlcrystal"):
+        Store(place)
+
+
+def test_a_writer_that_waits_too_long_for_its_turn_says_so(place: str) -> None:
+    with (
+        Store(place) as holder,
+        Store(place, busy_seconds=0.2) as waiting,
+        holder.transaction(),
+        pytest.raises(BankError, match="another process has kept the bank locked"),
+    ):
+        waiting.bank.add(card(1))
+    with Store(place) as store:
+        store.bank.add(card(1))

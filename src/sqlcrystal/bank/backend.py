@@ -28,6 +28,10 @@ class Engine(Protocol):
         """Let one writer in at a time, so that what it reads is what it writes over."""
         ...
 
+    def reader(self) -> sa.Connection:
+        """A connection for a quick look; two statements may see two moments."""
+        ...
+
     def snapshot(self) -> sa.Connection:
         """A connection that sees one moment of the store, however long the reader takes."""
         ...
@@ -85,7 +89,7 @@ class Backend:
         if own is not None:
             yield own
             return
-        with self.explained(), self.engine.sqlalchemy.connect() as connection:
+        with self.explained(), self.engine.reader() as connection:
             yield connection
 
     @contextmanager

@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from sqlcrystal.bank.records import Added, Change, Entry
 from sqlcrystal.bank.tables import cards, changes, episodes, revisions
@@ -14,17 +15,24 @@ from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
 from sqlcrystal.types import Card, CardId
 
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
+
 
 def now() -> str:
     """This moment, as the store writes it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _upsert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+def _upsert(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+    if connection.dialect.name == "sqlite":
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # slow to import, and few need it
+
+    return postgresql.insert(table)
 
 
-def insert_once(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+def insert_once(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
     """An insert that leaves a row with the same key as it is."""
     return _upsert(connection, table).on_conflict_do_nothing()
 

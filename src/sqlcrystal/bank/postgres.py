@@ -12,6 +12,8 @@ from sqlcrystal.errors import BankError, ConfigError
 SCHEMA = "sqlcrystal"
 WRITERS = 0x53514C43  # "SQLC": the advisory lock that lets one writer in at a time
 CONNECT_SECONDS = 10
+EF_SEARCH = 100
+"""How many candidates pgvector keeps while it searches: more find more, and take longer."""
 
 _MEANING = {
     "28": "the user name or password is wrong",
@@ -33,7 +35,7 @@ class PostgresEngine:
             raise ConfigError("store: postgresql:// needs psycopg; pip install 'sqlcrystal[postgres]'")
         try:
             parsed = sa.make_url(url).set(drivername="postgresql+psycopg")
-        except sa.exc.ArgumentError:
+        except (sa.exc.ArgumentError, ValueError):
             raise ConfigError("store: not a URL such as postgresql://USER@HOST/DATABASE") from None
         self.where = parsed.set(drivername="postgresql").render_as_string(hide_password=True)
         self._busy_milliseconds = round(busy_seconds * 1000)
@@ -56,6 +58,10 @@ class PostgresEngine:
         """An advisory lock of this transaction."""
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": WRITERS})
 
+    def reader(self) -> sa.Connection:
+        """Without a transaction: each statement is one trip to the server."""
+        return self.sqlalchemy.connect().execution_options(isolation_level="AUTOCOMMIT")
+
     def snapshot(self) -> sa.Connection:
         """Repeatable read, streamed, so that an export does not fill this process."""
         return self.sqlalchemy.connect().execution_options(isolation_level="REPEATABLE READ", stream_results=True)
@@ -75,9 +81,13 @@ class PostgresEngine:
     def _set_up(self, connection: object, _: object) -> None:
         connection.autocommit = True  # type: ignore[attr-defined]
         with connection.cursor() as cursor:  # type: ignore[attr-defined]
-            cursor.execute(f"SET search_path = {SCHEMA}, public")
-            cursor.execute("SET synchronous_commit = on")
-            cursor.execute(f"SET lock_timeout = {self._busy_milliseconds}")
+            cursor.execute(
+                f"SET search_path = {SCHEMA}, public; SET synchronous_commit = on;"
+                f"SET lock_timeout = {self._busy_milliseconds};"
+                # For pgvector, where it is used. Strict order goes on until enough cards pass a search's filter,
+                # however many of the nearest were disabled.
+                f"SET hnsw.ef_search = {EF_SEARCH}; SET hnsw.iterative_scan = strict_order"
+            )
         connection.autocommit = False  # type: ignore[attr-defined]
 
     def _prepare(self, *, create: bool) -> None:

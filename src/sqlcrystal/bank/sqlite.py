@@ -54,6 +54,10 @@ class SqliteEngine:
     def take_lock(self, _: sa.Connection) -> None:
         """BEGIN IMMEDIATE took it."""
 
+    def reader(self) -> sa.Connection:
+        """A deferred transaction."""
+        return self.sqlalchemy.connect()
+
     def snapshot(self) -> sa.Connection:
         """A deferred transaction sees the moment of its first read."""
         return self.sqlalchemy.connect()

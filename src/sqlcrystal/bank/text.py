@@ -4,7 +4,6 @@ import re
 import unicodedata
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 # PostgreSQL's text cannot hold NUL, which JSON and SQLite can: it is spelt with a code point nobody else may use.
@@ -23,7 +22,7 @@ class AnyText(TypeDecorator[str]):
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> TypeEngine[str]:
         """Pin the collation where there is a choice."""
-        return dialect.type_descriptor(postgresql.TEXT(collation="C") if dialect.name == "postgresql" else sa.Text())
+        return dialect.type_descriptor(sa.Text(collation="C") if dialect.name == "postgresql" else sa.Text())
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
         """Spell what PostgreSQL cannot hold."""

@@ -4,6 +4,7 @@ from sqlcrystal.consumption.chance import Nothing, Random
 from sqlcrystal.consumption.correspondence import KeptPair, Mispaired, Mispairing, derangement, mispair
 from sqlcrystal.consumption.crossing import Foreign, SchemaSimilar
 from sqlcrystal.consumption.dense import Dense, Mmr, Payload
+from sqlcrystal.consumption.indexed import Indexed
 from sqlcrystal.consumption.lexical import Bm25
 from sqlcrystal.consumption.memory import BankMemory, CardOrder, NoMemory
 from sqlcrystal.consumption.selection import own_cards
@@ -16,6 +17,7 @@ __all__ = [
     "CardOrder",
     "Dense",
     "Foreign",
+    "Indexed",
     "KeptPair",
     "Mispaired",
     "Mispairing",

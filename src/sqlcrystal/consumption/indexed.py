@@ -1,0 +1,38 @@
+"""Dense retrieval for banks of any size: exact in memory, and by PostgreSQL's index where a database outgrows that."""
+
+from collections.abc import Sequence
+from threading import Lock
+
+from sqlcrystal.bank import CardStore
+from sqlcrystal.bank.neighbours import INDEXED_FROM, Neighbours
+from sqlcrystal.consumption.dense import Dense
+from sqlcrystal.consumption.selection import Excluded, checked_width, excluded_ids
+from sqlcrystal.consumption.vectors import Vectors
+from sqlcrystal.protocols import Bank, Embedder
+from sqlcrystal.types import Question, Retrieved
+
+
+class Indexed:
+    """Same database, nearest questions first; approximate only beyond `indexed_from` cards of one database."""
+
+    def __init__(self, embedder: Embedder, *, indexed_from: int = INDEXED_FROM) -> None:
+        """Share one memory of vectors between both ways."""
+        self._vectors = Vectors.of(embedder)
+        self._dense = Dense(self._vectors)
+        self._indexed_from = indexed_from
+        self._neighbours: tuple[CardStore, Neighbours] | None = None
+        self._lock = Lock()
+
+    def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
+        """At most k cards of the question's database, nearest first."""
+        neighbours = self._of(bank) if isinstance(bank, CardStore) else None
+        if neighbours is None or not checked_width(k) or not neighbours.covers(question.database):
+            return self._dense.retrieve(question, bank, k=k, exclude=exclude)
+        query = self._vectors.embed([question.text])[0]
+        return neighbours.nearest(question.database, query, k=k, exclude=excluded_ids(exclude))
+
+    def _of(self, bank: CardStore) -> Neighbours:
+        with self._lock:
+            if self._neighbours is None or self._neighbours[0] is not bank:
+                self._neighbours = (bank, Neighbours(bank, self._vectors, indexed_from=self._indexed_from))
+            return self._neighbours[1]

@@ -1,0 +1,91 @@
+"""Retrieval inside PostgreSQL finds what retrieval in memory finds, and keeps up with the cards."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from cardbox import HashingEmbedder, card
+from servers import new_postgres_database, running_postgres
+from sqlcrystal.bank import CardStore, Entry, FrozenBank
+from sqlcrystal.consumption import Dense, Indexed
+from sqlcrystal.types import CardId, CardStatus, Question
+
+pytestmark = pytest.mark.xdist_group("stores")
+WORDS = ["orders", "items", "boats", "trees", "clinics", "loans", "flights"]
+
+
+def asked(text: str) -> Question:
+    return Question(id="q", database="shop", text=text)
+
+
+QUESTIONS = [asked(f"how many {first} have {second}") for first in WORDS for second in WORDS]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with running_postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def store(server: str, request: pytest.FixtureRequest) -> Iterator[CardStore]:
+    with CardStore(new_postgres_database(server, f"s{abs(hash(request.node.name))}")) as opened:
+        texts = [f"{a} of {b} without {c} in {n}" for a in WORDS for b in WORDS for n, c in enumerate(WORDS)]
+        opened.add_all(Entry(card=card(number, text=text)) for number, text in enumerate(texts))
+        opened.add_all(Entry(card=card(number, text=text, database="bar")) for number, text in enumerate(texts[:9]))
+        yield opened
+
+
+def test_the_index_finds_what_exact_search_finds(store: CardStore) -> None:
+    exact, indexed = Dense(HashingEmbedder()), Indexed(HashingEmbedder(), indexed_from=100)
+    for question in QUESTIONS:
+        wanted = [one.score for one in exact.retrieve(question, store, k=5)]
+        found = indexed.retrieve(question, store, k=5)
+        assert [one.score for one in found] == pytest.approx(wanted, abs=2e-6)
+        assert {one.card.database for one in found} == {"shop"}
+
+
+def test_a_large_database_gets_an_index_of_its_own(store: CardStore) -> None:
+    Indexed(HashingEmbedder(), indexed_from=100).retrieve(QUESTIONS[0], store, k=5)
+    with store.backend.reading() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT indexdef FROM pg_indexes WHERE indexname LIKE 'card_vectors_%%'"
+        ).all()
+    assert any("hnsw" in definition and "'shop'" in definition for (definition,) in rows)
+
+
+def test_what_was_banked_disabled_or_deleted_counts_at_once(store: CardStore) -> None:
+    indexed = Indexed(HashingEmbedder(), indexed_from=100)
+    question = asked("a question of its own kind")
+
+    def first() -> bool:
+        return indexed.retrieve(question, store, k=1)[0].card.id == "shop-new"
+
+    assert not first()
+    store.add(card("new", text=question.text))
+    assert first()
+    store.set_status("shop-new", CardStatus.DISABLED, by="ada")
+    assert not first()
+    store.set_status("shop-new", CardStatus.ACTIVE, by="ada")
+    assert first()
+    store.delete("shop-new", by="ada")
+    assert not first()
+
+
+def test_excluded_cards_never_come_and_as_many_others_do(store: CardStore) -> None:
+    indexed = Indexed(HashingEmbedder(), indexed_from=100)
+    best = indexed.retrieve(QUESTIONS[0], store, k=5)
+    others = indexed.retrieve(QUESTIONS[0], store, k=5, exclude=frozenset(one.card.id for one in best))
+    assert len(others) == 5
+    assert not {one.card.id for one in best} & {one.card.id for one in others}
+    assert indexed.retrieve(QUESTIONS[0], store, k=0) == []
+
+
+def test_a_small_database_and_a_frozen_bank_are_searched_in_memory(store: CardStore) -> None:
+    indexed = Indexed(HashingEmbedder(), indexed_from=100)
+    question = Question(id="q", database="bar", text="orders of items")
+    wanted = Dense(HashingEmbedder()).retrieve(question, store, k=3)
+    assert indexed.retrieve(question, store, k=3) == wanted
+    assert indexed.retrieve(question, FrozenBank.of(store), k=3, exclude=CardId("nobody")) == wanted
+    with store.backend.reading() as connection:
+        assert not connection.exec_driver_sql("SELECT to_regclass('card_vectors')").scalar()
