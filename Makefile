@@ -44,6 +44,7 @@ bench: install-dev
 	$(BIN)/python benchmarks/score_speed.py
 	$(BIN)/python benchmarks/score_command_speed.py
 	$(BIN)/python benchmarks/retrieval_speed.py
+	$(BIN)/python benchmarks/study_throughput.py
 	$(BIN)/python benchmarks/growth.py
 
 # Pinned versions with hashes, for every Python we support; names no registry.
