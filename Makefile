@@ -43,6 +43,7 @@ install-dev: .venv/.installed-dev
 bench: install-dev
 	$(BIN)/python benchmarks/score_speed.py
 	$(BIN)/python benchmarks/score_command_speed.py
+	$(BIN)/python benchmarks/statistics_speed.py
 	$(BIN)/python benchmarks/retrieval_speed.py
 	$(BIN)/python benchmarks/study_throughput.py
 	$(BIN)/python benchmarks/growth.py

@@ -205,11 +205,9 @@ def test_a_command_that_does_not_exist_is_an_infrastructure_error() -> None:
 
 
 def test_a_late_command_is_ended_with_its_children(script: Script) -> None:
-    command = script("subprocess.run(['sleep', '30'])")
-    start = time.monotonic()
+    command = script("subprocess.run(['sleep', '3600'])")  # if it were waited for, the test itself would be late
     with pytest.raises(CheckError, match=r"no answer within 0\.5 s"):
         ExternalCheck.command(command, timeout=0.5).verify(episode())
-    assert time.monotonic() - start < 20
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
-"""Clustered inference: right in simulation, deterministic, fast, and honest about what it does not know."""
-
-import random
-import time
+"""Clustered inference: right in simulation, deterministic, and honest about what it does not know."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_bootstrap import outcomes_like_the_paper, plain_two_stage
 
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.measurement.comparison import compare, mirrored
@@ -16,40 +14,6 @@ from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
 from sqlcrystal.measurement.ratio import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate
 from sqlcrystal.measurement.statistics import difference, equivalence, mcnemar_p
 
-Pair = tuple[str, str, str, int, int]
-
-
-def outcomes_like_the_paper(*, lift: float = 0.0434, seed: int = 0) -> list[Pair]:
-    rng = np.random.default_rng(seed)
-    rows: list[Pair] = []
-    for group, held_out in enumerate((44, 39, 27, 52, 39, 32, 49, 56, 47, 57, 19)):
-        right = rng.random(round(held_out / 0.3)) < 0.62
-        moved = rng.random(len(right)) < np.where(right, 0.07, 0.07 + lift / 0.38)
-        for held in ("42", "7", "13"):
-            for question in rng.choice(len(right), held_out, replace=False):
-                a = int(right[question])
-                rows.append((f"d{group}", f"q{question}", held, a, int(a ^ moved[question])))
-    return rows
-
-
-def plain_two_stage(rows: list[Pair], resamples: int) -> list[float]:
-    """The paper's bootstrap as loops, the reference for speed and for distribution."""
-    rng = random.Random(0)
-    questions: dict[str, dict[str, list[tuple[int, int]]]] = {}
-    for database, question, _, a, b in rows:
-        questions.setdefault(database, {}).setdefault(question, []).append((a, b))
-    deltas = []
-    for _ in range(resamples):
-        right_a = right_b = n = 0
-        for _ in questions:
-            database = rng.choice(list(questions))
-            keys = list(questions[database])
-            for _ in keys:
-                for a, b in questions[database][rng.choice(keys)]:
-                    right_a, right_b, n = right_a + a, right_b + b, n + 1
-        deltas.append(100 * (right_b - right_a) / n)
-    return deltas
-
 
 def test_the_fast_two_stage_bootstrap_draws_from_the_same_distribution_as_plain_loops() -> None:
     rows = outcomes_like_the_paper()
@@ -57,23 +21,6 @@ def test_the_fast_two_stage_bootstrap_draws_from_the_same_distribution_as_plain_
     fast, slow = totals[:, 0] / totals[:, 1], np.array(plain_two_stage(rows, 600))
     assert np.mean(fast) == pytest.approx(np.mean(slow), abs=0.25)
     assert np.std(fast) == pytest.approx(np.std(slow), rel=0.12)
-
-
-def test_ten_thousand_resamples_are_a_hundred_times_faster_than_plain_loops() -> None:
-    rows = outcomes_like_the_paper()
-    table = paired(rows).differences
-    fast, slow = [], []
-    for _ in range(8):  # side by side: whatever slows the machine slows both
-        fast.append(_seconds(lambda: two_stage_totals(table=table, rng=np.random.default_rng(0))))
-        slow.append(100 * _seconds(lambda: plain_two_stage(rows, 100)))
-    assert min(fast) <= 0.25
-    assert max(plain / vectorised for plain, vectorised in zip(slow, fast, strict=True)) >= 100
-
-
-def _seconds(run: object) -> float:
-    started = time.process_time()
-    run()  # type: ignore[operator]
-    return time.process_time() - started
 
 
 @pytest.mark.parametrize("groups", [5, 11])

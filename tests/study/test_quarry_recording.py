@@ -1,7 +1,6 @@
 """The shipped recording: all of Quarry answered by both embedded models, with the verdicts of the live run."""
 
 import csv
-import time
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,6 @@ def live_verdicts(model: str) -> dict[str, bool]:
 
 @pytest.mark.parametrize("name", ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"])
 def test_replaying_the_shipped_recording_gives_the_verdicts_of_the_live_run(name: str) -> None:
-    started = time.monotonic()
     benchmark = load_benchmark("quarry-1")
     with Recording(RECORDINGS / "quarry.jsonl.xz") as recording:
         model = Recorded(open_model(name), recording, "replay")
@@ -36,7 +34,6 @@ def test_replaying_the_shipped_recording_gives_the_verdicts_of_the_live_run(name
             attempt = SingleShot(model, database, sampling=AS_RECORDED).solve(case.question)
             verdicts[case.question.id] = attempt.sql is not None and oracle.right(case.question, attempt.sql)
     assert verdicts == live_verdicts(name)
-    assert time.monotonic() - started < 30
 
 
 def test_the_default_model_finds_quarry_neither_too_easy_nor_too_hard() -> None:

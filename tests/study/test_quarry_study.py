@@ -1,7 +1,6 @@
 """The default study, replayed from the shipped recording: what `make study` shows a newcomer."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 @pytest.fixture(scope="module")
 def summary(finished: Finished) -> dict[str, Any]:
-    started = time.monotonic()
     write_report(finished.folder)
-    assert time.monotonic() - started < 120
     document: dict[str, Any] = json.loads((finished.folder / "summary.json").read_text(encoding="utf-8"))
     return document
 
