@@ -25,7 +25,7 @@ PAPER_TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "tab:amortization": (
         ("First attempt", "Final", "Calls"),
         (
-            *("no memory: 1 repair round", "W0: 1 repair round", "no memory, P_K: 3 repair rounds"),
+            *("none: 1 repair round", "W0: 1 repair round", "none: 3 repair rounds (P_K)"),
             *("Construction, full / marginal", "Recurring overhead", "Prompt tokens per point", "Amortization horizon"),
         ),
     ),

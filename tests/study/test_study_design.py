@@ -196,3 +196,16 @@ def test_the_digest_names_what_is_measured_and_not_where_files_lie() -> None:
     assert digest(plain, model="m") == digest(moved, model="m")
     assert digest(plain, model="m") != digest(wider, model="m")
     assert digest(plain, model="m") != digest(plain, model="n")
+
+
+def test_two_contrasts_of_one_name_are_refused() -> None:
+    twice = [{"a": "none", "b": "W0", "name": "lift"}, {"a": "W0", "b": "k=1", "name": "lift"}]
+    arms = [{"name": "none", "retriever": "none"}, {"name": "k=1", "k": 1}]
+    with pytest.raises(ConfigError, match="contrast 'lift': the name is used twice"):
+        design(parse_study({"name": "twice", "arm": arms, "contrast": twice}))
+
+
+def test_a_study_of_fewer_arms_keeps_the_family_that_its_file_designates() -> None:
+    few = design(read_study(STUDIES / "paper.toml", ['arms=["none"]']))
+    designated = [contrast.name for contrast in few.contrasts if contrast.confirmatory]
+    assert designated == ["W0 vs none", "T4 vs T4 ungated", "k=10 vs k=1", "permuted vs none", "W0 vs permuted"]

@@ -174,15 +174,18 @@ def _kept(study: StudyFile, default: str, found: dict[str, PlannedArm]) -> dict[
 
 
 def _contrasts(study: StudyFile, found: dict[str, PlannedArm], kept: dict[str, PlannedArm]) -> tuple[Contrast, ...]:
-    contrasts = []
+    contrasts: list[Contrast] = []
     for entry in study.contrast:
         for name in (entry.a, entry.b):
             if name not in found:
                 raise ConfigError.unknown("contrast: arm", name, found)
             if "transfer" not in found[name].settings:
                 raise ConfigError(f"contrast {entry.b} vs {entry.a}: arm {name!r} is not measured in transfer")
-        if entry.a in kept and entry.b in kept:
-            name = entry.name or f"{entry.b} vs {entry.a}"
+        name = entry.name or f"{entry.b} vs {entry.a}"
+        if any(contrast.name == name for contrast in contrasts):
+            raise ConfigError(f"contrast {name!r}: the name is used twice")
+        # A family is what the file designates: leaving arms out does not make its other contrasts look better.
+        if entry.confirmatory or {entry.a, entry.b} <= kept.keys():
             contrasts.append(Contrast(name=name, a=entry.a, b=entry.b, confirmatory=entry.confirmatory))
     return tuple(contrasts)
 

@@ -72,13 +72,13 @@ def effect(finding: Finding) -> str:
 
 
 def not_shown(facts: Facts, planned: Sequence[Planned]) -> str:
-    """Sentences on the comparisons that a table lacks: not recorded yet, or not in the study at all."""
+    """Sentences on how many comparisons a table lacks: not recorded yet, or not in the study at all."""
     made = {finding.key for finding in findings(facts, planned)}
     left = [plan for plan in planned if plan.key not in made]
-    waiting = [plan.asks for plan in left if in_design(facts, plan)]
-    foreign = [plan.asks for plan in left if not in_design(facts, plan)]
-    said = f" Not recorded yet: {' '.join(waiting)}" if waiting else ""
-    return said + (f" Not in this study: {' '.join(foreign)}" if foreign else "")
+    waiting = sum(in_design(facts, plan) for plan in left)
+    said = f" {plural(waiting, 'comparison')} not recorded yet." if waiting else ""
+    absent = len(left) - waiting
+    return said + (f" {plural(absent, 'comparison')} not in this study." if absent else "")
 
 
 def readings(facts: Facts, planned: Sequence[Planned]) -> Body | None:
@@ -86,20 +86,8 @@ def readings(facts: Facts, planned: Sequence[Planned]) -> Body | None:
     made = findings(facts, planned)
     if not made:
         return None
-    rows = tuple(
-        (one.factor, one.asks, one.name, effect(one), one.role, one.papers_verdict, one.verdict, _reading(one))
-        for one in made
-    )
-    columns = (
-        "Factor",
-        "Question",
-        "Contrast",
-        "Δ transfer pp [95% CI]; p",
-        "Role",
-        "Alone, as in the paper",
-        "Status",
-        "Reading",
-    )
+    rows = tuple((one.factor, one.asks, one.name, effect(one), one.verdict, _reading(one)) for one in made)
+    columns = ("Factor", "Question", "Contrast", "Δ transfer pp [95% CI]; p", "Status", "Reading")
     note = (
         f"{sample(facts)} Intervals by {METHOD_NAMES[facts.method]}, clustered by database.{not_shown(facts, planned)}"
     )

@@ -37,8 +37,9 @@ def amortization(facts: Facts) -> Body | None:
         return None
     rows: list[Row] = []
     for limit in bare:
-        ends = "no memory" + (", P_K" if limit == longest else "")
-        rows += [_rounds_row(f"{ends}: {plural(limit, 'repair round')}", bare[limit])]
+        ceiling = " (P_K)" if limit == longest else ""
+        floor = facts.bare.name if facts.bare else "no memory"
+        rows += [_rounds_row(f"{floor}: {plural(limit, 'repair round')}{ceiling}", bare[limit])]
         rows += [_rounds_row(f"{facts.default.name}: {plural(limit, 'repair round')}", memory[limit])] if memory else []
     account = _lifecycle(facts)
     rows += [("Lifecycle token account",), *((name, value, NONE, NONE) for name, value in account)] if account else []

@@ -119,7 +119,8 @@ def width_by_writer(facts: Facts) -> Body | None:
     shared = same_window(facts.pairs(facts.find(k=1), facts.find(k=10)))
     if shared.whole:
         said.append(
-            f"{shared.part} of {shared.whole} pairs see the same cards at k=1 and k=10, as small banks have no more."
+            f"{shared.part} of {shared.whole} pairs see the same cards at k=1 and k=10:"
+            " the bank of their database holds no more."
         )
     return Body(columns=("Writer", "k", *arm_columns(facts)[1:]), rows=rows, note=" ".join(said))
 

@@ -66,7 +66,6 @@ def arms(facts: Facts) -> Body | None:
 def conditions(facts: Facts) -> tuple[tuple[str, str], ...]:
     """What everything ran under; what an older ledger did not keep is said to be so."""
     manifest, unknown = facts.manifest, "not kept in this ledger"
-    first, *_ = described(facts, facts.default).split("; ")
     count = completeness(facts)
     margin = f"±{manifest.equivalence_margin:g} pp" if manifest.equivalence_margin else unknown
     order = {"rank": "best first", "stable": "by question id, so that prompts share a prefix"}
@@ -79,7 +78,7 @@ def conditions(facts: Facts) -> tuple[tuple[str, str], ...]:
         ("embedder", manifest.embedder),
         ("seeds", ", ".join(map(str, manifest.seeds))),
         ("default arm", f"{facts.default.name}: {described(facts, facts.default)}"),
-        ("source's form", f"{facts.default.source}: {first}. {source_note(facts)}".strip()),
+        ("source's form", source_note(facts) or f"{facts.default.source}, as in the paper"),
         ("repair budget K", plural(manifest.budget, "round") if manifest.budget else unknown),
         ("longest reply", f"{manifest.max_tokens:,} tokens" if manifest.max_tokens else unknown),
         ("cards in the prompt", order.get(manifest.card_order, manifest.card_order or unknown)),

@@ -61,9 +61,10 @@ def crystallization(facts: Facts) -> Drawn:
     if ratio and ratio.ratio.mean is not None:
         words += f"; CR = {percent(ratio.ratio.mean)}%"
     gained = sum(effect.net > 0 for effect, _ in effects)
+    spread = f" (b) Effect per database, seeds pooled: {gained} of {len(effects)} gain." if len(effects) > 1 else ""
     caption = (
-        f"{words}. Bars are all seeds together, small dots single seeds; the accuracy axis does not start at zero. "
-        f"(b) Effect per database, seeds pooled: {gained} of {len(effects)} gain. {sample(facts)}"
+        f"{words}. Bars are all seeds together, small dots single seeds; the accuracy axis need not start at zero."
+        f"{spread} {sample(facts)}"
     )
     panels = (
         Panel(lambda axes: _ladder(axes, facts), 3.9, 4.2),
@@ -164,7 +165,8 @@ def every_contrast(facts: Facts) -> Drawn:
     first = [one for one in named if lead and {one.a, one.b} == {lead.a, lead.b}] or ([lead] if lead else [])
     confirmatory = [one for one in named if one.confirmatory and one not in first]
     ordered = [*first, *confirmatory, *(one for one in named if one not in first and one not in confirmatory)]
-    if not ordered or verdict(facts) == NOTHING_BANKED:
+    judged_at_all = any(one.result.p_value is not None for one in ordered)
+    if not judged_at_all or verdict(facts) == NOTHING_BANKED:
         return Absent(
             key="contrasts", title=f"Figure: {title}", needs="contrasts in the study file whose arms were run"
         )
@@ -216,7 +218,7 @@ def widths(facts: Facts) -> Drawn:
         return Absent(key="widths", title=f"Figure: {title}", needs=needs)
     caption = (
         "Held-out transfer accuracy: lines join all seeds together, faint marks are single seeds, the dashed line is no"
-        f" memory. The accuracy axis does not start at zero. {_tested(facts)} {sample(facts)}"
+        f" memory. The accuracy axis need not start at zero. {_tested(facts)} {sample(facts)}"
     )
     return Figure("widths", title, caption, tuple(panels))
 

@@ -44,11 +44,11 @@ def exploration(facts: Facts) -> Body | None:
     """What exploring before the first answer reaches of the repair headroom, on collection and held-out questions."""
     repaired = facts.rows(facts.default, "collection")
     rows: list[Row] = []
-    for arm, explored in _collections(facts, source="explore"):
+    for arm, exploring in _collections(facts, source="explore"):
         if repaired:
-            seeds = zip(_by_seed(facts, explored), _by_seed(facts, repaired), strict=True)
+            seeds = zip(_by_seed(facts, exploring), _by_seed(facts, repaired), strict=True)
             shares = (percent(headroom_reached(part, base).percent, 0) for part, base in seeds)
-            rows.append((f"{arm.name}, collection questions", *shares, shown(headroom_reached(explored, repaired))))
+            rows.append((f"{arm.name}, collection questions", *shares, shown(headroom_reached(exploring, repaired))))
     first = facts.bare_with("explore")
     ratio = facts.ratio(first)
     if first and ratio:

@@ -62,7 +62,7 @@ def permuted(facts: Facts) -> Body | None:
         columns=(name, "Targeted", "Paired", *columns),
         rows=tuple(rows),
         note=(f"The mispaired bank keeps {percent(share, 0)}% of the aligned lift. " if share is not None else "")
-        + f"{still.part} of {still.whole} cards could not be moved to another question and keep their own SQL."
+        + f"{still.part} of {still.whole} cards could not be moved and keep their own SQL."
         " Permuting keeps questions, SQL, card count, retrieval and prompt form. Separate controls, not a factorial"
         " design.",
     )

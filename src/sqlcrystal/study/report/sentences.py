@@ -59,7 +59,7 @@ def sentences(facts: Facts, summary: Summary) -> Sentences:
 
 def _asked(facts: Facts, summary: Summary) -> str:
     writer = WORDS["writer"](facts.default.writer).removeprefix("card = ")
-    databases = plural(summary.n_databases, "database") if summary.n_databases else "databases"
+    databases = plural(summary.n_databases, "database") if summary.n_databases > 1 else "database"
     return (
         f"Does {summary.model}, answering in one shot, get more new questions over the {databases} of"
         f" {summary.benchmark} right when up to {plural(facts.default.k, 'card')} of the same database stand in its"
@@ -88,8 +88,9 @@ def _sure(lift: Finding | None, summary: Summary) -> str:
     if lift is None or summary.verdict in (NOT_MEASURED, NOTHING_BANKED):
         return f"{_capital(summary.verdict)}."
     result = lift.result
+    few = " Fewer than three seeds establish nothing." if lift.preliminary else ""
     if result.p_value is None:
-        return f"{_capital(summary.verdict)}: {judged(result)}."
+        return f"{_capital(summary.verdict)}: {judged(result).removeprefix('no clustered interval: ')}.{few}"
     ends = (
         f"from {points(result.ci_low_pp, 1)} to {points(result.ci_high_pp, 1)} points (p {probability(result.p_value)})"
     )
@@ -98,7 +99,6 @@ def _sure(lift: Finding | None, summary: Summary) -> str:
         if result.detectable_pp is not None
         else ""
     )
-    few = " Fewer than three seeds establish nothing." if lift.preliminary else ""
     return (
         f"{_capital(summary.verdict)}: the 95% interval runs {ends}, taking the {result.n_databases} databases for a"
         f" sample of databases{more}.{few}"
@@ -136,7 +136,7 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
             f"{kept}{bare}."
         )
     effects = [effect for effect, _ in database_effects(facts)] if summary.verdict != NOTHING_BANKED else []
-    if effects:
+    if len(effects) > 1:
         gained, lost = sum(e.net > 0 for e in effects), [e.name for e in effects if e.net < 0]
         down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""
         said.append(f"{gained} of {plural(len(effects), 'database')} gain{down}.")

@@ -36,7 +36,7 @@ def judged(result: Comparison) -> str:
         return f"95% interval {interval(result.ci_low_pp, result.ci_high_pp)}, p {probability(result.p_value)}"
     alone = result.question_level
     if alone is None or alone.p_value is None:
-        return result.undefined
+        return f"{result.undefined}; {alone.undefined}" if alone else result.undefined
     ends = f"{interval(alone.low, alone.high)}, p {probability(alone.p_value)}"
     return f"{result.undefined}; question-level, for these databases only: {ends}"
 

@@ -133,12 +133,9 @@ def _folded(title: str, body: str) -> str:
 
 
 def _section(document: Document, index: int, section: Section) -> str:
-    """A section: figures first, then tables, the paper's own folded below each."""
+    """A section: figures first, then tables."""
     parts = [f'<h2 id="section-{index}">{escape(section.heading)}</h2>', *map(_figure, section.figures)]
-    for table in section.tables:
-        parts.append(to_html(table))
-        if theirs := document.paper.get(table.key):
-            parts.append(_folded("The paper's own figures", _scrolling(theirs)))
+    parts += [to_html(table, document.paper.get(table.key)) for table in section.tables]
     return "".join(parts)
 
 
@@ -150,9 +147,9 @@ def _figure(figure: Figure) -> str:
     )
 
 
-def to_html(table: Table) -> str:
-    """A table under its title; audits and long tables are folded."""
-    inner = _scrolling(table)
+def to_html(table: Table, theirs: Table | None = None) -> str:
+    """A table under its title, the paper's own folded beneath it; audits and long tables are folded as a whole."""
+    inner = _scrolling(table) + (_folded("The paper's own figures", _scrolling(theirs)) if theirs else "")
     if table.folded or len(table.rows) > LONG:
         body = f'<details class="fold"><summary><h3>{escape(table.title)}</h3></summary>{inner}</details>'
     else:
