@@ -1,0 +1,112 @@
+"""The live interval holds at every look, is not much wider for it, and says how much more it takes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from sqlcrystal.measurement.live import FEWEST, Tally, bounds, live_lift, verdicts_needed
+from sqlcrystal.measurement.months import Month, simulate_months
+
+TRIALS, VERDICTS = 400, 2_000
+
+
+def every_look(*, floor: float, lift: float, share: float, rng: np.random.Generator) -> Tally:
+    """Many services at once, looked at after every single verdict."""
+    shape = (TRIALS, VERDICTS)
+    held_out = rng.random(shape) < share
+    right = rng.random(shape) < np.where(held_out, floor, floor + lift)
+    without, right_without = np.cumsum(held_out, axis=1), np.cumsum(held_out & right, axis=1)
+    given = np.arange(1, VERDICTS + 1)
+    return Tally(given - without, np.cumsum(right, axis=1) - right_without, without, right_without)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
+@pytest.mark.parametrize(("floor", "lift"), [(0.6, 0.06), (0.3, 0.0), (0.9, 0.06), (0.05, 0.0)])
+def test_an_interval_looked_at_after_every_verdict_holds_the_truth_throughout(
+    floor: float, lift: float, share: float
+) -> None:
+    seen = bounds([every_look(floor=floor, lift=lift, share=share, rng=np.random.default_rng(7))])
+    throughout = np.all((seen.low <= lift) & (lift <= seen.high), axis=1)
+    assert np.mean(throughout) >= 0.95 - 0.022  # two standard errors of 400 services
+
+
+def test_an_interval_of_fixed_sample_looked_at_as_often_does_not_hold() -> None:
+    tally = every_look(floor=0.6, lift=0.0, share=0.5, rng=np.random.default_rng(7))
+    seen = bounds([tally])
+    half = 1.96 * np.sqrt(seen.variance)
+    throughout = np.all(~tally.usable | (np.abs(seen.lift) <= half), axis=1)
+    assert np.mean(throughout) < 0.75
+
+
+@pytest.mark.parametrize("lift", [0.06, 0.0])
+@pytest.mark.parametrize("both", [False, True])
+def test_months_with_erring_users_hold_the_truth_at_every_daily_look_within_twice_the_width(
+    lift: float, both: bool
+) -> None:
+    month = Month(lift=lift, both=both, errs=0.05)
+    seen = simulate_months(month, months=300, rng=np.random.default_rng(1))
+    assert seen.holds(lift) >= 0.95
+    assert seen.holds(seen.in_traffic) >= 0.95
+    assert seen.width_ratio <= 2
+
+
+def test_wrong_verdicts_pull_the_lift_towards_zero_by_twice_their_share() -> None:
+    month = Month(lift=0.10, share=0.5, asked=400)
+    errs = simulate_months(replace(month, errs=0.1), months=100, rng=np.random.default_rng(3))
+    assert float(np.mean(errs.seen.lift[:, -1])) == pytest.approx(0.10 * (1 - 2 * 0.1), abs=0.006)
+
+
+def test_both_arms_answering_tells_more_from_the_same_verdicts() -> None:
+    widths = []
+    for both in (False, True):
+        seen = simulate_months(Month(both=both, share=0.5), months=20, rng=np.random.default_rng(5)).seen
+        widths.append(float(np.median((seen.high - seen.low)[:, -1])))
+    assert widths[1] < 0.6 * widths[0]
+
+
+def test_two_shares_held_out_in_turn_are_compared_each_within_itself() -> None:
+    easy, hard = Tally(900, 810, 100, 90), Tally(100, 20, 900, 180)
+    assert live_lift([easy, hard]).value_pp == pytest.approx(0.0)
+
+
+@given(st.integers(0, FEWEST - 1), st.integers(0, 500))
+def test_an_arm_with_few_verdicts_gives_no_interval(few: int, many: int) -> None:
+    seen = live_lift([Tally(many, many, few, 0)])
+    assert (seen.value_pp, seen.low_pp, seen.high_pp) == (None, None, None)
+    assert seen.left_out == few + many
+
+
+@given(st.integers(FEWEST, 300), st.integers(FEWEST, 300), st.data())
+def test_the_ends_enclose_the_lift_and_stay_within_a_hundred_points(
+    with_: int, without: int, data: st.DataObject
+) -> None:
+    tally = Tally(with_, data.draw(st.integers(0, with_)), without, data.draw(st.integers(0, without)))
+    seen = live_lift([tally])
+    assert seen.value_pp is not None
+    assert -100 <= (seen.low_pp or 0) <= seen.value_pp <= (seen.high_pp or 0) <= 100
+    mirrored = live_lift([Tally(tally.without, tally.right_without, tally.with_memory, tally.right_with)])
+    assert mirrored.value_pp == pytest.approx(-seen.value_pp)
+    assert mirrored.low_pp == pytest.approx(-(seen.high_pp or 0))
+
+
+def test_the_verdicts_said_to_be_needed_tell_the_lift_from_zero_as_often_as_promised() -> None:
+    needed = verdicts_needed(floor=0.6, share=0.5, effect_pp=8, power=0.8)
+    assert needed is not None
+    rng = np.random.default_rng(11)
+    without = rng.binomial(needed, 0.5, size=2_000)
+    with_ = needed - without
+    seen = bounds([Tally(with_, rng.binomial(with_, 0.68), without, rng.binomial(without, 0.6))])
+    assert float(np.mean(seen.low > 0)) == pytest.approx(0.8, abs=0.04)
+
+
+def test_a_smaller_share_or_a_smaller_lift_needs_more_verdicts_and_no_share_none() -> None:
+    half, tenth = (verdicts_needed(floor=0.6, share=share) for share in (0.5, 0.1))
+    small = verdicts_needed(floor=0.6, share=0.5, effect_pp=2)
+    assert half is not None
+    assert tenth is not None
+    assert small is not None
+    assert half < tenth
+    assert half < small
+    assert verdicts_needed(floor=0.6, share=0.0) is None
