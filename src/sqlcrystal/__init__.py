@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from sqlcrystal.measurement.comparison import Comparison, compare
     from sqlcrystal.measurement.outcome_files import read_outcomes
     from sqlcrystal.models import Recorded, Recording, open_embedder, open_model
+    from sqlcrystal.serving import AsyncCrystal, Crystal, ServedAnswer
     from sqlcrystal.study.opening import run_study
     from sqlcrystal.types import Attempt, Card, Completion, Episode, Failure, Message, Question, Rows, Sampling
 
 __all__ = [
+    "AsyncCrystal",
     "Attempt",
     "Benchmark",
     "Card",
@@ -31,6 +33,7 @@ __all__ = [
     "Case",
     "Comparison",
     "Completion",
+    "Crystal",
     "Episode",
     "Failure",
     "InfrastructureError",
@@ -41,6 +44,7 @@ __all__ = [
     "Rows",
     "Sampling",
     "Scoring",
+    "ServedAnswer",
     "SqlcrystalError",
     "StudyFile",
     "UserError",
@@ -67,6 +71,7 @@ _MODULES = {
     "sqlcrystal.measurement.comparison": ("Comparison", "compare"),
     "sqlcrystal.measurement.outcome_files": ("read_outcomes",),
     "sqlcrystal.models": ("Recorded", "Recording", "open_embedder", "open_model"),
+    "sqlcrystal.serving": ("AsyncCrystal", "Crystal", "ServedAnswer"),
     "sqlcrystal.study.opening": ("run_study",),
     "sqlcrystal.types": (
         *("Attempt", "Card", "Completion", "Episode", "Failure", "Message", "Question", "Rows", "Sampling"),

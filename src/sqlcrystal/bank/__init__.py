@@ -5,6 +5,7 @@ from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_jsonl
 from sqlcrystal.bank.forgetting import Forgotten
 from sqlcrystal.bank.frozen import FrozenBank
+from sqlcrystal.bank.places import Place
 from sqlcrystal.bank.records import (
     Added,
     AnswerRecord,
@@ -41,6 +42,7 @@ __all__ = [
     "Grant",
     "ImportReport",
     "Judged",
+    "Place",
     "Proposal",
     "Revocation",
     "Scope",

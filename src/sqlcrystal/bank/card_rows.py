@@ -24,7 +24,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _upsert(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+def upsert(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+    """An insert that can say what becomes of a row with the same key."""
     if connection.dialect.name == "sqlite":
         return sqlite.insert(table)
     from sqlalchemy.dialects import postgresql  # slow to import, and few need it
@@ -34,7 +35,7 @@ def _upsert(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | post
 
 def insert_once(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
     """An insert that leaves a row with the same key as it is."""
-    return _upsert(connection, table).on_conflict_do_nothing()
+    return upsert(connection, table).on_conflict_do_nothing()
 
 
 def document(name: str, record: msgspec.Struct) -> bytes:
@@ -94,7 +95,7 @@ def update(connection: sa.Connection, card: Card) -> None:
 
 def revise(connection: sa.Connection, databases: Iterable[str]) -> None:
     """Let every process know that these databases' cards have changed."""
-    bump = _upsert(connection, revisions).on_conflict_do_update(
+    bump = upsert(connection, revisions).on_conflict_do_update(
         index_elements=[revisions.c.database], set_={"revision": revisions.c.revision + 1}
     )
     for database in sorted(set(databases)):

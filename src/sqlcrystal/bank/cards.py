@@ -142,9 +142,11 @@ class CardStore:
                         history=history_of(connection, card.id),
                     )
 
-    def stale(self, database: str, fingerprint: str) -> frozenset[CardId]:
-        """The cards that were never seen to run under this schema."""
+    def stale(self, database: str, fingerprint: str, *, among: Sequence[str] | None = None) -> frozenset[CardId]:
+        """The cards, of all or of those named, that were never seen to run under this schema."""
         query = sa.select(cards.c.id).where(cards.c.database == database, cards.c.valid_for != fingerprint)
+        if among is not None:
+            query = query.where(cards.c.id.in_(among))
         with self.backend.reading() as connection:
             return frozenset(map(CardId, connection.scalars(query)))
 
@@ -199,6 +201,19 @@ class CardStore:
                     note(connection, card.id, by=by, action=f"edited {field}", before=before, after=after, why=reason)
             revise(connection, [card.database])
             return edited
+
+    def readmit(self, card_id: str, admission: Admission) -> Card:
+        """Serve a card again on somebody's new word, who vouches for it from now on; an active one is left alone."""
+        with self.backend.writing() as connection:
+            card = self.get(card_id)
+            if card.status is CardStatus.ACTIVE:
+                return card
+            again = msgspec.structs.replace(card, status=CardStatus.ACTIVE, admission=admission)
+            update(connection, again)
+            why = f"admitted again by {admission.signal}"
+            note(connection, card.id, by=admission.by, action="status", before=card.status, after=again.status, why=why)
+            revise(connection, [card.database])
+            return again
 
     def set_status(self, card_id: str, status: CardStatus, *, by: str, reason: str = "") -> Card:
         """Change whether retrieval may serve a card, and remember who did it and why."""

@@ -68,8 +68,7 @@ def check_cards(
     cards.sort(key=lambda card: card.id not in stale)
     outcomes: dict[Outcome, list[Finding]] = {outcome: [] for outcome in Outcome}
     for done, card in enumerate(cards, start=1):
-        failure = _failure(database.execute(card.sql, timeout=timeout))
-        outcome = _judge(store, card, failure, release)
+        outcome, failure = run_again(store, card, database, release=release, timeout=timeout)
         message = Finding(
             card=card.id, kind=failure.kind if failure else "", message=failure.message if failure else ""
         )
@@ -90,6 +89,14 @@ def check_cards(
         releasable=tuple(finding.card for finding in outcomes[Outcome.RELEASABLE]),
         undecided=tuple(outcomes[Outcome.UNDECIDED]),
     )
+
+
+def run_again(
+    store: CardStore, card: Card, database: Database, *, release: bool = False, timeout: float = 30.0
+) -> tuple[Outcome, Failure | None]:
+    """Run one card and judge it at once: what fails is quarantined."""
+    failure = _failure(database.execute(card.sql, timeout=timeout))
+    return _judge(store, card, failure, release), failure
 
 
 def _failure(execution: Execution) -> Failure | None:

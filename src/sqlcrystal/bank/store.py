@@ -13,6 +13,7 @@ from sqlcrystal.bank.backend import BUSY_SECONDS, open_backend
 from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.decisions import DecisionStore
 from sqlcrystal.bank.forgetting import Forgotten, forget
+from sqlcrystal.bank.places import PlaceStore
 from sqlcrystal.bank.records import AnswerRecord
 from sqlcrystal.bank.served import MEMORY
 from sqlcrystal.types import Card, CardStatus
@@ -38,6 +39,7 @@ class Store:
         self.answers = AnswerStore(self.backend)
         self.decisions = DecisionStore(self.backend, self.answers)
         self.tokens = TokenStore(self.backend)
+        self.places = PlaceStore(self.backend)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -172,6 +172,16 @@ assignments = sa.Table(
     sa.Column("held_out", sa.Boolean(), nullable=False),
 )
 
+# Where a database that no settings name was asked, so that a verdict on its answers finds it again; no password.
+places = sa.Table(
+    "places",
+    metadata,
+    sa.Column("database", AnyText(), primary_key=True),
+    _text("url"),
+    _text("model"),
+    _text("at"),
+)
+
 # ── who may do what ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 tokens = sa.Table(

@@ -1,0 +1,152 @@
+"""From a question to an answer that is kept: replayed, or retrieved for, solved, executed and repaired."""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
+from sqlcrystal.consumption import NoMemory
+from sqlcrystal.errors import UserError
+from sqlcrystal.serving.answers import Event, Notify, Offer, ServedAnswer, served
+from sqlcrystal.serving.banking import new_proposal_id
+from sqlcrystal.serving.checks import vouch
+from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.draft import Draft
+from sqlcrystal.serving.freshness import FreshMemory
+from sqlcrystal.serving.hold_out import uses_memory
+from sqlcrystal.serving.replay import adaptation, replay
+from sqlcrystal.serving.solving import solve
+from sqlcrystal.serving.usefulness import conflict, result_digest, spread
+from sqlcrystal.types import Failure, Question, Rows
+
+LONGEST_QUESTION = 10_000
+KEPT_ROWS = 100
+"""Rows of a result that the store keeps; the digest is of all."""
+
+
+def ask(
+    desk: Desk,
+    text: str,
+    *,
+    database: str | None = None,
+    by: str = "",
+    memory: bool | None = None,
+    on_event: Notify | None = None,
+) -> ServedAnswer:
+    """Answer a question over one database, and keep the answer; nothing is kept when the model or database fails."""
+    notify = on_event or (lambda _: None)
+    started = time.perf_counter()
+    question = as_question(text, desk.choose(database))
+    site = desk.site(question.database)
+    with_memory = uses_memory(desk, site, question, wanted=memory)
+    draft = _draft(desk, site, question, with_memory=with_memory, notify=notify)
+    record = _record(desk, site, draft, by=by, memory=with_memory, seconds=time.perf_counter() - started)
+    with desk.store.transaction():
+        desk.remember(site)
+        desk.store.answers.save(record, draft.episode)
+        offer = _offer(desk, site, draft, record)
+    vouched = vouch(desk, site, record, draft.episode)
+    answer = served(
+        record,
+        draft.used,
+        rows=draft.rows,
+        adapted=draft.adapted,
+        repaired=draft.repaired,
+        offer=offer,
+        card=vouched.card,
+        checked=vouched.said,
+        trace=draft.episode,
+    )
+    notify(Event("done", answer.document()))
+    return answer
+
+
+def as_question(text: str, database: str) -> Question:
+    """A question as the stages take it; its id is the same for every wording that counts as the same question."""
+    asked = text.strip()
+    if not asked:
+        raise UserError("question: is empty")
+    if len(asked) > LONGEST_QUESTION:
+        raise UserError(f"question: {len(asked):,} characters; at most {LONGEST_QUESTION:,}")
+    try:
+        digest = hashlib.sha256(question_key(asked).encode()).hexdigest()
+    except UnicodeEncodeError as error:
+        raise UserError(f"question: not valid Unicode ({error.reason})") from None
+    return Question(id=digest[:16], database=database, text=asked)
+
+
+def _draft(desk: Desk, site: Site, question: Question, *, with_memory: bool, notify: Notify) -> Draft:
+    if not with_memory:
+        return solve(desk, site, question, memory=NoMemory(), notify=notify)
+    if site.entry.replay:
+        replayed = replay(desk, site, question)
+        if replayed is not None:
+            notify(Event("cards", {"cards": msgspec.to_builtins(replayed.used)}))
+            notify(Event("sql", {"sql": replayed.sql}))
+            notify(Event("rows", {"columns": replayed.columns, "rows": replayed.rows[:KEPT_ROWS], "error": ""}))
+            return replayed
+    return solve(desk, site, question, memory=FreshMemory(desk, site), notify=notify)
+
+
+def _record(desk: Desk, site: Site, draft: Draft, *, by: str, memory: bool, seconds: float) -> AnswerRecord:
+    execution = draft.execution
+    rows = execution.rows if isinstance(execution, Rows) else ()
+    digest = result_digest(execution)
+    return AnswerRecord(
+        id=secrets.token_hex(6),
+        database=site.name,
+        question=draft.question.text,
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        asked_by=by,
+        sql=draft.sql,
+        fingerprint=site.database.fingerprint(),
+        columns=draft.columns,
+        rows=rows[:KEPT_ROWS] if site.entry.values == "allowed" else None,
+        row_count=len(rows),
+        result_digest=digest,
+        cards=tuple(CardUse(card.id, card.score) for card in draft.used),
+        memory=memory,
+        replayed=draft.replayed,
+        calls=len(draft.calls),
+        prompt_tokens=sum(call.completion.prompt_tokens for call in draft.calls),
+        completion_tokens=sum(call.completion.completion_tokens for call in draft.calls),
+        seconds=round(seconds, 6),
+        spread=spread(desk, draft, digest),
+        conflict=conflict(desk, site, draft, digest),
+        error=_error(draft),
+    )
+
+
+def _error(draft: Draft) -> str:
+    if draft.sql is None:
+        return "the model's reply held no SQL"
+    return draft.execution.message if isinstance(draft.execution, Failure) else ""
+
+
+def _offer(desk: Desk, site: Site, draft: Draft, record: AnswerRecord) -> Offer | None:
+    """The stored query with this question's literals, where it gives another result than the model's."""
+    if draft.replayed or not record.memory:
+        return None
+    found = adaptation(desk, site, draft.question, _cards(desk, draft))
+    if found is None or result_digest(found.execution) == record.result_digest:
+        return None
+    offer = Offer(id=new_proposal_id(), card=found.card.id, sql=found.sql, exchanged=found.exchanged)
+    told = ", ".join(f"{old} → {new}" for old, new in found.exchanged)
+    proposal = Proposal(
+        id=offer.id,
+        database=site.name,
+        answer=record.id,
+        at=record.at,
+        sql=found.sql,
+        note=f"card {found.card.id} with {told}",
+    )
+    desk.store.decisions.propose(proposal)
+    return offer
+
+
+def _cards(desk: Desk, draft: Draft) -> Sequence[str]:
+    return [card.id for card in draft.used] if desk.store_exists() else []

@@ -1,0 +1,70 @@
+"""What a team's assertions and external checks say of an answer; with all of them for it, it becomes a card at once."""
+
+import shlex
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from sqlcrystal.admission import Assertion, ExternalCheck
+from sqlcrystal.admission.assertion import Expectation, Value
+from sqlcrystal.bank import AnswerRecord, Verdict
+from sqlcrystal.config import AssertionEntry
+from sqlcrystal.errors import CheckError
+from sqlcrystal.pipeline import admit
+from sqlcrystal.protocols import Verifier
+from sqlcrystal.serving.banking import bank_card
+from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.types import Episode, Rejected, Written
+from sqlcrystal.writing import Verbatim
+
+
+class Vouched(Struct, frozen=True):
+    """The card an answer became without a person, and what was said."""
+
+    card: str = ""
+    said: str = ""
+
+
+def vouch(desk: Desk, site: Site, record: AnswerRecord, episode: Episode | None) -> Vouched:
+    """Let every assertion and then the external check look; one that is against it, or gives no verdict, ends it."""
+    verifiers = list(_verifiers(site))
+    if episode is None or record.error or not verifiers:
+        return Vouched()
+    written: Written | None = None
+    for verifier in verifiers:
+        try:
+            verdict, written = admit(episode, verifier=verifier, writer=Verbatim(site.database))
+        except CheckError as error:
+            return Vouched(said=f"no verdict: {error}")
+        if isinstance(verdict, Rejected):
+            if verdict.signal == ExternalCheck.signal:
+                _decide(desk, record, Verdict.REJECTED, by=_name(verifier), signal=verdict.signal, note=verdict.reason)
+            return Vouched(said=f"{verdict.signal}: {verdict.reason}")
+    if written is None:
+        return Vouched()
+    given = written.card.admission
+    ruling = bank_card(desk, record, written.card, episode, verdict=Verdict.CONFIRMED)
+    return Vouched(card=ruling.card, said=f"{given.signal}: confirmed by {given.by}")
+
+
+def _verifiers(site: Site) -> Iterator[Verifier]:
+    for number, entry in enumerate(site.entry.assertion, start=1):
+        name = entry.name or f"assertion {number}"
+        yield Assertion(site.database, entry.sql, expect=_expectation(entry), by=name)
+    check = site.entry.check
+    if check.startswith(("http://", "https://")):
+        yield ExternalCheck.callback(check)
+    elif check:
+        yield ExternalCheck.command(shlex.split(check))
+
+
+def _expectation(entry: AssertionEntry) -> Expectation:
+    return entry.expect if isinstance(entry.expect, str) else Value(entry.expect.value)
+
+
+def _name(verifier: Verifier) -> str:
+    return str(getattr(verifier, "by", "check"))
+
+
+def _decide(desk: Desk, record: AnswerRecord, verdict: Verdict, *, by: str, signal: str, note: str) -> None:
+    desk.store.decisions.decide(record.id, verdict, by=by, signal=signal, sql=record.sql or "", note=note)

@@ -1,0 +1,237 @@
+"""What a team works with: its databases, model, embedder and store, each opened when it is first needed."""
+
+import getpass
+from pathlib import Path
+from threading import RLock
+from typing import NamedTuple
+
+from sqlcrystal import assembly
+from sqlcrystal.bank import FrozenBank, Place, Store
+from sqlcrystal.config import DatabaseEntry, TeamFile, is_url, model_table, resolve_secrets
+from sqlcrystal.consumption import BankMemory, NoMemory, Vectors
+from sqlcrystal.databases import open_database
+from sqlcrystal.errors import ConfigError, UserError
+from sqlcrystal.once import Once
+from sqlcrystal.pipeline import Memory
+from sqlcrystal.protocols import Bank, Database, Embedder, LanguageModel, Retriever
+from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_place, without_password
+from sqlcrystal.solving import Presenter
+
+ATTEMPTS = 3
+"""How often an endpoint is asked while a person waits; a study has more patience."""
+
+
+class Site(NamedTuple):
+    """One database at work: opened read-only, with its settings and what its prompts show."""
+
+    name: str
+    entry: DatabaseEntry
+    database: Database
+    presenter: Presenter
+
+
+class Desk:
+    """Shared by threads; closes what it opened, and leaves alone what it was given."""
+
+    def __init__(self, team: TeamFile, *, model: LanguageModel | None = None, embedder: Embedder | None = None) -> None:
+        """Open nothing yet."""
+        self.team = team
+        self._given_model = model
+        self._given_embedder = embedder
+        self._lock = RLock()
+        self._model: LanguageModel | None = None
+        self._embedder: Embedder | None = None
+        self._retriever: Retriever | None = None
+        self._store: Store | None = None
+        self._sites: Once[str, Site] = Once()
+        self._opened: list[Database] = []
+        self._named_here: dict[str, DatabaseEntry] = {}
+        self._remembered: set[str] = set()
+
+    # ── databases ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def names(self) -> list[str]:
+        """Every database that can be asked: of the settings and this session, and where none are, of the store."""
+        named = [*self.team.databases, *self._named_here]
+        return named or [place.database for place in self.known_places()]
+
+    def choose(self, name: str | None) -> str:
+        """The database that is meant: the one named, or else the only one there is."""
+        if name and (name in self.names() or self._place(name)):
+            return name
+        if name and is_location(name):
+            return self.add(name)
+        choices = self.names()
+        if name:
+            unknown = ConfigError.unknown("database", name, choices)
+            raise unknown if choices else ConfigError(f"database: no such file or name: {name}")
+        if len(choices) == 1:
+            return choices[0]
+        if not choices:
+            raise ConfigError("database: none is known yet; name one with --db FILE or URL, or run: sqlcrystal init")
+        raise ConfigError(f"database: say which; choose from {', '.join(sorted(choices))}")
+
+    def add(self, url: str, name: str | None = None) -> str:
+        """Take in a database by its URL or path, and return its name; who gives a name vouches that it is that one."""
+        for known, entry in self.team.databases.items():
+            if name in (None, known) and same_place(entry.url, url):
+                return known
+        entry = DatabaseEntry(url=absolute(url))
+        database = _open(entry, name)
+        database.close()
+        found = name or database.name
+        known_place = self._place(found)
+        taken = self.team.databases[found].url if found in self.team.databases else known_place and known_place.url
+        if taken and not name and not same_place(taken, entry.url) and not is_gone(taken):
+            raise ConfigError(
+                f"database {found}: the store knows another of this name ({without_password(taken)}); "
+                f"give this one its own with --name"
+            )
+        self._named_here[found] = entry
+        return found
+
+    def site(self, name: str) -> Site:
+        """A database by its name, opened once."""
+        return self._sites.get(name, lambda: self._open_site(name))
+
+    def remember(self, site: Site) -> None:
+        """Keep in the store where a database lies that no settings name."""
+        if site.name in self.team.databases or site.name in self._remembered:
+            return
+        model = self.team.model if isinstance(self.team.model, str) else ""
+        self.store.places.remember(Place(database=site.name, url=without_password(site.entry.url), model=model))
+        self._remembered.add(site.name)
+
+    def known_places(self) -> list[Place]:
+        """Where databases were asked before without settings, the last one first."""
+        return self.store.places.all() if self.store_exists() else []
+
+    def _place(self, name: str) -> Place | None:
+        return next((place for place in self.known_places() if place.database == name), None)
+
+    def _entry(self, name: str) -> DatabaseEntry:
+        entry = self._named_here.get(name) or self.team.databases.get(name)
+        if entry is not None:
+            return entry
+        place = self._place(name)
+        if place is None:
+            raise ConfigError.unknown("database", name, self.names())
+        return DatabaseEntry(url=place.url)
+
+    def _open_site(self, name: str) -> Site:
+        entry = self._entry(name)
+        database = _open(entry, name)
+        with self._lock:
+            self._opened.append(database)
+        hints = Path(entry.hints).read_text(encoding="utf-8") if entry.hints else ""
+        return Site(name, entry, database, Presenter(database, embedder=self._vectors, hints=hints))
+
+    # ── model and memory ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def model(self) -> LanguageModel:
+        """The team's model; its weights are read on its first call."""
+        if self._given_model is not None:
+            return self._given_model
+        with self._lock:
+            if self._model is None:
+                from sqlcrystal.models import open_model
+
+                spec = self.team.model
+                if isinstance(spec, str) and is_url(spec):
+                    spec = {**model_table(spec), "retry": {"attempts": ATTEMPTS}}
+                self._model = open_model(spec)
+            return self._model
+
+    def memory(self, site: Site, *, own: bool = True) -> Memory:
+        """What questions over a database may be told; `own` lets a question see the card that came from itself."""
+        bank = self.bank
+        if self.team.cards == 0 or not bank.cards(site.name):
+            return NoMemory()
+        return BankMemory(bank, self.retriever, k=self.team.cards, own=own)
+
+    @property
+    def retriever(self) -> Retriever:
+        """How cards are found: by meaning."""
+        with self._lock:
+            if self._retriever is None:
+                reach = assembly.Reach(embedder=self._vectors, schema_of=lambda name: self.site(name).database.schema())
+                self._retriever = assembly.retriever("dense", reach=reach)
+            return self._retriever
+
+    def _vectors(self) -> Embedder:
+        with self._lock:
+            if self._embedder is None:
+                from sqlcrystal.models.embeddings import open_embedder
+
+                self._embedder = Vectors.of(self._given_embedder or open_embedder(self.team.embedder))
+            return self._embedder
+
+    # ── store and people ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def store(self) -> Store:
+        """The store, made if it is not there."""
+        with self._lock:
+            if self._store is None:
+                self._store = Store(self._store_place())
+            return self._store
+
+    @property
+    def bank(self) -> Bank:
+        """The cards; a store that is not there yet has none, and is not made by looking."""
+        return self.store.bank if self.store_exists() else FrozenBank(())
+
+    def store_exists(self) -> bool:
+        """Whether there is anything to read; a server's store always counts as there."""
+        if self._store is not None:
+            return True
+        place = self._store_place()
+        return ("://" in place and not place.startswith("sqlite:///")) or Path(
+            place.removeprefix("sqlite:///")
+        ).expanduser().is_file()
+
+    def person(self, by: str) -> str:
+        """Who gives a verdict: the one named, or who is at the keyboard; refused when the team does not know them."""
+        name = by or _current_user()
+        if self.team.people and name not in self.team.people:
+            raise ConfigError.unknown("by", name, self.team.people)
+        return name
+
+    def _store_place(self) -> str:
+        return resolve_secrets(self.team.store, where="store")
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        with self._lock:
+            for database in self._opened:
+                database.close()
+            self._opened.clear()
+            self._sites = Once()
+            if self._model is not None:
+                self._model.close()
+            if self._embedder is not None and self._given_embedder is None:
+                self._embedder.close()
+            if self._store is not None:
+                self._store.close()
+            self._model = self._embedder = self._retriever = self._store = None
+
+
+def _open(entry: DatabaseEntry, name: str | None) -> Database:
+    try:
+        return open_database(
+            resolve_secrets(entry.url, where=f"databases.{name}.url" if name else "database"),
+            name=name,
+            inspect=False,  # a model writes the SQL
+            functions=entry.functions,
+            allow_privileged=entry.allow_privileged,
+        )
+    except OSError as error:
+        raise UserError(f"database {name or entry.url}: cannot be opened ({error.strerror})") from error
+
+
+def _current_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "unknown user"

@@ -1,0 +1,44 @@
+"""Cards of an older schema are run again before a question sees them; what fails is quarantined."""
+
+from collections.abc import Sequence
+
+from sqlcrystal.bank.revalidation import Outcome, run_again
+from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.types import Card, Question, Retrieved
+
+SECONDS = 5.0
+
+
+class FreshMemory:
+    """The team's memory, in which only cards stand that run under the present schema."""
+
+    def __init__(self, desk: Desk, site: Site) -> None:
+        """Look at nothing yet."""
+        self._desk = desk
+        self._site = site
+        self._memory = desk.memory(site)
+
+    def recall(self, question: Question) -> Sequence[Retrieved]:
+        """At most k cards, best first; each quarantined card makes room for the next."""
+        while True:
+            retrieved = self._memory.recall(question)
+            if all(still_runs(self._desk, self._site, [found.card for found in retrieved]).values()):
+                return retrieved
+            self._memory = self._desk.memory(self._site)
+
+    def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
+        """As the team's memory does."""
+        return self._memory.arrange(retrieved)
+
+
+def still_runs(desk: Desk, site: Site, cards: Sequence[Card]) -> dict[str, bool]:
+    """Whether each card runs under the present schema; only those never seen to are run, and judged at once."""
+    fingerprint = site.database.fingerprint()
+    older = [card for card in cards if card.fingerprint != fingerprint]
+    if not older:
+        return {card.id: True for card in cards}
+    bank = desk.store.bank
+    stale = bank.stale(site.name, fingerprint, among=[card.id for card in older])
+    outcomes = {card.id: run_again(bank, card, site.database, timeout=SECONDS)[0] for card in older if card.id in stale}
+    bank.mark_valid([name for name, outcome in outcomes.items() if outcome is Outcome.RAN], fingerprint)
+    return {card.id: outcomes.get(card.id) is not Outcome.QUARANTINED for card in cards}

@@ -1,0 +1,118 @@
+"""Questions that differ only in a literal: what a card's query says about one value, said about another.
+
+A literal of the query that stands in its question as well is a parameter. A new question that reads the same but for
+its parameters is given the query with the values exchanged; nothing is guessed about words that are not in the query.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from sqlcrystal.databases.parsing import Unparsable, grammar, parse
+from sqlcrystal.types import Card
+
+_NUMBER = r"\d+(?:\.\d+)?"
+_VALUE = r"[^?]{1,80}?"
+
+
+class Exchanged(NamedTuple):
+    """A query with other values, and which stand for which."""
+
+    sql: str
+    values: tuple[tuple[str, str], ...]
+
+
+def exchange(card: Card, question: str, dialect: str) -> Exchanged | None:
+    """The card's query for a question that differs from the card's in parameters only; None for any other question."""
+    try:
+        query = parse(card.sql, dialect)
+    except Unparsable:
+        return None
+    asked = _plain(card.question.text)
+    parameters = _parameters(query, asked)
+    if not parameters:
+        return None
+    found = re.fullmatch(_pattern(asked, parameters), _plain(question), re.IGNORECASE)
+    if found is None:
+        return None
+    values = [(old, found[f"p{place}"].strip()) for place, old in enumerate(parameters)]
+    changed = tuple((old, new) for old, new in values if old.casefold() != new.casefold())
+    if not changed or _stands_in_a_name(query, changed):
+        return None
+    for literal in list(query.find_all(exp.Literal)):
+        literal.replace(_exchanged(literal, changed))
+    return Exchanged(query.sql(grammar(dialect)), changed)
+
+
+def same_query(one: str, other: str, dialect: str) -> bool:
+    """Whether two queries are the same but for layout."""
+    try:
+        return parse(one, dialect).sql(grammar(dialect)) == parse(other, dialect).sql(grammar(dialect))
+    except Unparsable:
+        return False
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).rstrip(" ?.!;:")
+
+
+def _parameters(query: exp.Expr, asked: str) -> list[str]:
+    """The literals of a query as its question writes them, in the order the question names them."""
+    found: dict[str, int] = {}
+    for literal in query.find_all(exp.Literal):
+        for value in _values(literal):
+            place = re.search(_whole(value), asked, re.IGNORECASE)
+            if place is not None:
+                found.setdefault(place[0], place.start())
+    # A value inside another one (a year inside a title) is part of it.
+    whole = [value for value in found if not any(value != other and value in other for other in found)]
+    return sorted(whole, key=lambda value: found[value])
+
+
+def _values(literal: exp.Literal) -> Iterator[str]:
+    """What a question could call a literal by: itself, or a number inside a text such as a date."""
+    core = str(literal.this).strip("%").strip()
+    if core:
+        yield core
+    if literal.is_string and re.search(r"[a-z]{2}", core, re.IGNORECASE) is None:
+        yield from (number for number in re.findall(r"\d+", core) if len(number) > 1)
+
+
+def _pattern(asked: str, parameters: list[str]) -> str:
+    pieces: list[str] = []
+    rest = asked
+    for place, value in enumerate(parameters):
+        before, _, rest = _partition(rest, value)
+        kind = _NUMBER if re.fullmatch(_NUMBER, value) else _VALUE
+        pieces += [re.escape(before), f"(?P<p{place}>{kind})"]
+    for place, value in enumerate(parameters):
+        rest = re.sub(_whole(value), f"\x00{place}\x00", rest, flags=re.IGNORECASE)
+    again = re.sub(r"\x00(\d+)\x00", r"(?P=p\1)", re.escape(rest).replace("\\\x00", "\x00"))
+    return "".join([*pieces, again])
+
+
+def _partition(text: str, value: str) -> tuple[str, str, str]:
+    found = re.search(_whole(value), text, re.IGNORECASE)
+    return (text[: found.start()], found[0], text[found.end() :]) if found else (text, "", "")
+
+
+def _whole(value: str) -> str:
+    return rf"(?<!\w){re.escape(value)}(?!\w)"
+
+
+def _stands_in_a_name(query: exp.Expr, changed: tuple[tuple[str, str], ...]) -> bool:
+    """Whether an old value is part of a table's or column's name, where it cannot be exchanged."""
+    names = " ".join(str(name.this) for name in query.find_all(exp.Identifier)).casefold()
+    return any(old.casefold() in names for old, _ in changed)
+
+
+def _exchanged(literal: exp.Literal, changed: tuple[tuple[str, str], ...]) -> exp.Literal:
+    text = str(literal.this)
+    for old, new in changed:
+        if literal.is_string:
+            text = re.sub(_whole(old), lambda _, new=new: new, text, flags=re.IGNORECASE)  # type: ignore[misc]
+        elif text == old:
+            text = new
+    return exp.Literal(this=text, is_string=literal.is_string)

@@ -1,0 +1,73 @@
+"""Recurring questions, served from what was confirmed: executed again, labelled, and without a model call."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from sqlcrystal.serving.answers import UsedCard
+from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.draft import Draft
+from sqlcrystal.serving.parameters import Exchanged, exchange, same_query
+from sqlcrystal.types import Attempt, Card, CardStatus, Episode, Question, Rows
+
+
+class Adaptation(Struct, frozen=True, kw_only=True):
+    """A card's query with a question's literals, what it returned, and whether such an exchange was confirmed."""
+
+    card: Card
+    sql: str
+    exchanged: tuple[tuple[str, str], ...]
+    execution: Rows
+    confirmed: bool
+
+
+def replay(desk: Desk, site: Site, question: Question) -> Draft | None:
+    """The stored solution of this very question, or of one that differs in a parameter that was confirmed before."""
+    if not desk.store_exists():
+        return None
+    fingerprint = site.database.fingerprint()
+    known = desk.store.bank.find(database=site.name, status=CardStatus.ACTIVE, question=question.text)
+    for card in reversed(known):
+        execution = site.database.execute(card.sql) if card.fingerprint == fingerprint else None
+        if isinstance(execution, Rows):
+            return _draft(question, card, card.sql, execution, score=1.0)
+    near = desk.memory(site).recall(question)
+    found = adaptation(desk, site, question, [each.card.id for each in near])
+    if found is None or not found.confirmed:
+        return None
+    score = next(each.score for each in near if each.card.id == found.card.id)
+    return _draft(question, found.card, found.sql, found.execution, score=score, adapted=True)
+
+
+def adaptation(desk: Desk, site: Site, question: Question, cards: Sequence[str]) -> Adaptation | None:
+    """The nearest of these cards whose question differs in literals only, if its query runs with the new ones."""
+    fingerprint, dialect = site.database.fingerprint(), site.database.dialect
+    near = [desk.store.bank.get(name) for name in cards]
+    for card in near:
+        made = exchange(card, question.text, dialect) if card.fingerprint == fingerprint else None
+        if made is None:
+            continue
+        execution = site.database.execute(made.sql)
+        if isinstance(execution, Rows):
+            confirmed = any(_is_an_instance(other, card, dialect) for other in near if other.id != card.id)
+            return Adaptation(card=card, sql=made.sql, exchanged=made.values, execution=execution, confirmed=confirmed)
+    return None
+
+
+def _is_an_instance(other: Card, card: Card, dialect: str) -> bool:
+    """Whether somebody confirmed the same exchange before: another card is this one with another value."""
+    made: Exchanged | None = exchange(card, other.question.text, dialect)
+    return made is not None and same_query(made.sql, other.sql, dialect)
+
+
+def _draft(question: Question, card: Card, sql: str, execution: Rows, *, score: float, adapted: bool = False) -> Draft:
+    attempt = Attempt(question=question, calls=(), sql=sql, cards=(card.id,))
+    return Draft(
+        question=question,
+        sql=sql,
+        execution=execution,
+        used=(UsedCard.of(card, score),),
+        episode=Episode(attempt=attempt, source=card.source, sql=sql),
+        replayed=True,
+        adapted=adapted,
+    )

@@ -1,0 +1,50 @@
+"""What makes a verdict useful: answers to one question that differ, and a near card that disagrees."""
+
+import hashlib
+from collections import Counter
+
+import msgspec
+
+from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.draft import Draft
+from sqlcrystal.serving.parameters import exchange
+from sqlcrystal.types import Execution, Rows
+
+NEAR = 0.9
+"""A card this near is about the same thing, and should not say something else."""
+LOOKED_AT = 10
+
+
+def result_digest(execution: Execution | None) -> str:
+    """The same for the same rows in any order; nothing for SQL that gave none."""
+    if not isinstance(execution, Rows):
+        return ""
+    rows = sorted(msgspec.json.encode(row) for row in execution.rows)
+    return hashlib.sha256(b"\n".join([str(len(execution.columns)).encode(), *rows])).hexdigest()[:32]
+
+
+def spread(desk: Desk, draft: Draft, digest: str) -> float:
+    """How much this answer, the candidates tried for it and earlier answers to the question disagree, from 0 to 1."""
+    tried = draft.episode.rounds if draft.episode is not None else ()
+    results = [digest, *(result_digest(turn.execution) for turn in tried)]
+    if desk.store_exists():
+        asked = draft.question
+        earlier = desk.store.answers.recent(database=asked.database, question=asked.text, limit=LOOKED_AT)
+        results += [answer.result_digest for answer in earlier]
+    (_, most), *_ = Counter(results).most_common(1)
+    return round(1 - most / len(results), 6)
+
+
+def conflict(desk: Desk, site: Site, draft: Draft, digest: str) -> float:
+    """The score of the nearest card whose result is another; a question with other literals is no contradiction."""
+    if draft.replayed or draft.sql is None:
+        return 0.0
+    for used in draft.used:
+        if used.score < NEAR:
+            break
+        card = desk.store.bank.get(used.id)
+        if card.sql.strip() == draft.sql.strip() or exchange(card, draft.question.text, site.database.dialect):
+            continue
+        if result_digest(site.database.execute(card.sql)) != digest:
+            return used.score
+    return 0.0

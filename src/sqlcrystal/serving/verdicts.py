@@ -1,0 +1,175 @@
+"""What people say of answers: confirm, correct, reject. Only a person's word, an assertion or a check makes a card."""
+
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlcrystal import assembly
+from sqlcrystal.admission import UserConfirmation
+from sqlcrystal.bank import AnswerRecord, Proposal, Store, Verdict
+from sqlcrystal.databases.symptoms import symptoms
+from sqlcrystal.errors import UserError
+from sqlcrystal.pipeline import admit
+from sqlcrystal.protocols import Database
+from sqlcrystal.serving.asking import as_question
+from sqlcrystal.serving.banking import Ruling, bank_card, new_proposal_id, reject_answer
+from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.solving import SOLVER, OnceEach, mend
+from sqlcrystal.serving.usefulness import result_digest
+from sqlcrystal.types import Attempt, Episode, Execution, Failure, Rows
+from sqlcrystal.writing import Verbatim
+
+
+class Correction(Struct, frozen=True, kw_only=True):
+    """A user's own SQL, banked as theirs, with what it returns."""
+
+    ruling: Ruling
+    sql: str
+    rows: Rows
+
+
+class Rejection(Struct, frozen=True, kw_only=True):
+    """A rejection, and what a repair came to: SQL that is only proposed, with what it returns."""
+
+    ruling: Ruling
+    proposal: Proposal | None = None
+    rows: Rows | None = None
+
+
+def confirm(desk: Desk, name: str, *, by: str = "", note: str = "") -> Ruling:
+    """Vouch for an answer, or for what a repair proposed: it becomes a card."""
+    person = desk.person(by)
+    if name.startswith("p-"):
+        proposal = _store(desk).decisions.proposal(name)
+        record = desk.store.answers.get(proposal.answer)
+        episode = proposal.episode or replace(_episode(desk, record), source="adapted", sql=proposal.sql, rounds=())
+        return _bank(desk, record, episode, by=person, note=note, verdict=Verdict.CORRECTED, proposal=proposal.id)
+    record = _store(desk).answers.get(name)
+    if record.sql is None or record.error:
+        raise UserError(f"answer {record.id}: there is nothing to confirm, its SQL does not run; reject it with --sql")
+    return _bank(desk, record, _episode(desk, record), by=person, note=note, verdict=Verdict.CONFIRMED)
+
+
+def correct(desk: Desk, name: str, sql: str, *, by: str = "", note: str = "") -> Correction:
+    """Take a user's own SQL for an answer's question, if the guard lets it through and it runs."""
+    person = desk.person(by)
+    record = _answer(desk, name)
+    site = desk.site(record.database)
+    execution = site.database.execute(sql)
+    if isinstance(execution, Failure):
+        raise UserError(f"--sql: {execution.kind}: {execution.message}; nothing was changed")
+    episode = replace(_episode(desk, record), source="user", sql=sql, rounds=())
+    same = record.sql is not None and record.sql.strip() == sql.strip() and not record.error
+    verdict = Verdict.CONFIRMED if same else Verdict.CORRECTED
+    ruling = _bank(desk, record, episode, by=person, note=note, verdict=verdict, database=site.database)
+    return Correction(ruling=ruling, sql=sql, rows=execution)
+
+
+def reject(desk: Desk, name: str, *, by: str = "", note: str = "", repair: bool = True) -> Rejection:
+    """Say that an answer is wrong; a repair, told the note, proposes another. Nothing is kept if the model fails."""
+    person = desk.person(by)
+    if name.startswith("p-"):
+        proposal = _store(desk).decisions.proposal(name)
+        record = desk.store.answers.get(proposal.answer)
+        return Rejection(ruling=reject_answer(desk, record, by=person, signal="user", note=note, proposal=proposal.id))
+    record = _answer(desk, name)
+    found = _repair(desk, desk.site(record.database), record, note) if repair else None
+    with desk.store.transaction():
+        ruling = reject_answer(desk, record, by=person, signal="user", note=note)
+        if found is None:
+            return Rejection(ruling=ruling)
+        episode, rows = found
+        proposal = Proposal(
+            id=new_proposal_id(),
+            database=record.database,
+            answer=record.id,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            sql=episode.sql,
+            note=note,
+            episode=episode,
+        )
+        desk.store.decisions.propose(proposal)
+    return Rejection(ruling=ruling, proposal=proposal, rows=rows)
+
+
+def _bank(
+    desk: Desk,
+    record: AnswerRecord,
+    episode: Episode,
+    *,
+    by: str,
+    note: str,
+    verdict: Verdict,
+    proposal: str = "",
+    database: Database | None = None,
+) -> Ruling:
+    verifier = UserConfirmation(lambda _: True, by=by, note=note)
+    _, written = admit(episode, verifier=verifier, writer=Verbatim(database or _AsAnswered(record)))
+    if written is None:
+        raise UserError(f"answer {record.id}: {by} did not confirm it")
+    return bank_card(desk, record, written.card, episode, verdict=verdict, proposal=proposal, note=note)
+
+
+def _repair(desk: Desk, site: Site, record: AnswerRecord, note: str) -> tuple[Episode, Rows] | None:
+    """What the budget of repair makes of a rejected answer: SQL that looks sound and returns something else."""
+    attempt = _episode(desk, record).attempt
+    question = replace(attempt.question, evidence=note)
+    database = OnceEach(site.presenter.present(question))
+    untried = not attempt.calls  # what was rejected came from the store, so the model has not tried yet
+    attempt = replace(attempt, question=question)
+    if untried:
+        attempt = assembly.solver(SOLVER, model=desk.model, database=database).solve(question)
+
+    def accept(sql: str) -> bool:
+        return result_digest(database.execute(sql)) != record.result_digest and not symptoms(sql, database)
+
+    effort = mend(desk, site, attempt, database, accept=accept, trigger=lambda sql: untried and accept(sql))
+    episode = effort.episode
+    if episode is None and effort.right_at_once and attempt.sql is not None:
+        episode = Episode(attempt=attempt, source="success", sql=attempt.sql)
+    rows = database.execute(episode.sql) if episode is not None else None
+    return (episode, rows) if episode is not None and isinstance(rows, Rows) else None
+
+
+def _answer(desk: Desk, name: str) -> AnswerRecord:
+    if name.startswith("p-"):
+        name = _store(desk).decisions.proposal(name).answer
+    return _store(desk).answers.get(name)
+
+
+def _episode(desk: Desk, record: AnswerRecord) -> Episode:
+    """How an answer came about; where that was not kept, what the answer itself says."""
+    kept = desk.store.answers.trace(record.id)
+    if kept is not None:
+        return kept
+    question = as_question(record.question, record.database)
+    return Episode(attempt=Attempt(question=question, calls=(), sql=record.sql), source="success", sql=record.sql or "")
+
+
+def _store(desk: Desk) -> Store:
+    if not desk.store_exists():
+        raise UserError(f"{desk.team.store}: there is no store here yet; ask first")
+    return desk.store
+
+
+class _AsAnswered:
+    """The database as it was when an answer was given: a card carries the schema its SQL was seen to run under."""
+
+    dialect = ""
+
+    def __init__(self, record: AnswerRecord) -> None:
+        self.name = record.database
+        self._fingerprint = record.fingerprint
+
+    def schema(self) -> str:
+        raise NotImplementedError("a card is written from its episode alone")
+
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
+        raise NotImplementedError("a card is written from its episode alone")
+
+    def close(self) -> None:
+        """Nothing is open."""
