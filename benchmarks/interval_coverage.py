@@ -101,7 +101,7 @@ def rows(studies: int, resamples: int) -> Iterator[tuple[str, str, dict[str, flo
 def main() -> None:
     """Print the tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--studies", "--runs", type=int, default=2000)
     parser.add_argument("--resamples", type=int, default=200, help="of each two-stage interval")
     options = parser.parse_args()
     started, table, missed = time.monotonic(), "", 0
