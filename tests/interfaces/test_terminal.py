@@ -13,6 +13,7 @@ from sqlcrystal.bank import CardStore
 from sqlcrystal.models import Recorded, Recording, ScriptedModel
 from sqlcrystal.types import Message, Sampling
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 LONG = "Which of the many suppliers that deliver to the northern warehouses were late more than twice in any quarter?"
 ENVIRONMENT = os.environ | {"COLUMNS": "80", "TERM": "dumb", "SQLCRYSTAL_NO_HUB": "1"}
 
@@ -88,3 +89,10 @@ def test_the_models_fit_a_terminal() -> None:
     assert len(shown) == 3
     assert max(map(len, shown)) <= 80
     assert piped("model", "list")[1].split("\t")[0] == "qwen2.5-coder-1.5b"
+
+
+def test_a_plan_fits_a_terminal_with_the_arms_whole() -> None:
+    shown = in_terminal("study", "plan", ROOT / "studies" / "quarry.toml")
+    lines = [line for line in shown if line.endswith(("/transfer", "/collection"))]
+    assert "none/transfer" in {line.split("  ")[-1].strip() for line in lines}
+    assert max(map(len, lines)) <= 80

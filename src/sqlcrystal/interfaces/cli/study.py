@@ -23,7 +23,7 @@ from rich.progress import (
 )
 
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv
-from sqlcrystal.interfaces.cli.output import print_json, print_table
+from sqlcrystal.interfaces.cli.output import print_json, print_lines, print_table
 
 if TYPE_CHECKING:
     from sqlcrystal.config import StudyFile
@@ -107,7 +107,7 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
     if json:
         print_json(planned)
         return
-    columns = ["arm", "recorded", "to send", "guessed", "prompt tokens", "completion", "minutes"]
+    columns = ["recorded", "to send", "guessed", "tokens in", "tokens out", "minutes"]
     total = PlannedWork(
         arm="total",
         setting="",
@@ -120,18 +120,18 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
         money=planned.money,
     )
     counts = ("recorded", "calls", "guessed", "prompt_tokens", "completion_tokens")
+    priced = ["money"] if planned.money > 0 else []
     rows = [
         (
+            *(f"{round(getattr(one, name)):,}" for name in counts),
+            *(f"{getattr(one, name):,.2f}" for name in ("minutes", *priced)),
             "/".join(filter(None, (one.arm, one.setting))),
-            *(round(getattr(one, name)) for name in counts),
-            one.minutes,
-            one.money,
         )
         for one in (*planned.work, total)
     ]
-    priced = planned.money > 0
-    shown = rows if priced else [row[:-1] for row in rows]
-    print_table(f"{planned.study}, {planned.model}", [*columns, "money"] if priced else columns, shown)
+    typer.echo(f"{planned.study}, {planned.model}", err=True)
+    # The arm stands last: the only column that may be cut, and the one that grows.
+    print_lines([*columns, *priced, "arm/setting"], rows)
     origin = "measured in the recording" if planned.measured else "assumed, for nothing is recorded"
     typer.echo(f"pace and reply length are {origin}; a call that two arms or seeds share counts where it is first sent")
     for name, value in planned.assumptions.items():
