@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -106,7 +106,7 @@ def _crew(opened: Opened, engine: str, jobs: int | None) -> Crew:
         return Threads(opened.performer, size=jobs or opened.model.slots)
     from sqlcrystal.study.ray import RayWorkers
 
-    return RayWorkers(opened.performer, opened.model, size=jobs)
+    return RayWorkers(opened.performer, opened.model, size=jobs, open_there=partial(open_performer, opened.study))
 
 
 def open_performer(study: StudyFile) -> Performer:

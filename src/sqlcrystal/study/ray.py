@@ -9,11 +9,10 @@ It does not guarantee which worker performs a unit, nor that workers of differen
 
 import importlib
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from sqlcrystal.config import StudyFile
 from sqlcrystal.errors import ConfigError, ModelUnavailable, RecordingMiss, SqlcrystalError
 from sqlcrystal.models import Recorded
 from sqlcrystal.models.recording import Entry, request_key
@@ -78,12 +77,10 @@ class DeskModel:
 class Worker:
     """What runs in a Ray process: databases, embedder and model of its own, opened there."""
 
-    def __init__(self, study: StudyFile, desk: Reference) -> None:
-        from sqlcrystal.study.opening import open_performer
-
+    def __init__(self, open_performer: Callable[[], Performer], desk: Reference) -> None:
         self._ray = importlib.import_module("ray")
         self._desk = desk
-        self._performer = open_performer(study)
+        self._performer = open_performer()
         self._holdings: dict[Bank, Holding] = {}
 
     def perform(
@@ -132,7 +129,9 @@ class Journey(NamedTuple):
 class RayWorkers:
     """A crew over the cluster of RAY_ADDRESS, or over processes of this machine."""
 
-    def __init__(self, performer: Performer, model: Recorded, *, size: int | None) -> None:
+    def __init__(
+        self, performer: Performer, model: Recorded, *, size: int | None, open_there: Callable[[], Performer]
+    ) -> None:
         """Join the cluster and start the workers: one for each processor, and threads in them for more units."""
         try:
             self._ray: Any = importlib.import_module("ray")
@@ -147,7 +146,7 @@ class RayWorkers:
         processes = max(1, min(self.size, processors))
         worker = self._ray.remote(num_cpus=0, max_concurrency=-(-self.size // processes), max_restarts=-1)(Worker)
         self._desk = self._ray.remote(num_cpus=0)(Desk).remote()
-        self._workers = deque(worker.remote(performer.study, self._desk) for _ in range(processes))
+        self._workers = deque(worker.remote(open_there, self._desk) for _ in range(processes))
         self._banks: Once[Bank, Reference] = Once()
         self._travelling: dict[Reference, Journey] = {}
         self._parked: dict[str, list[Journey]] = defaultdict(list)
