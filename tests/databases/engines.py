@@ -130,7 +130,7 @@ def mariadb() -> Iterator[Server]:
             place = f"127.0.0.1:{port}/league"
             yield Server(f"mysql://{READER}@{place}", f"mysql://root@{place}", folder)
         finally:
-            process.terminate()
+            process.kill()  # it may be busy with a statement that nothing else ends, and its data are ours to lose
             process.wait(30)
 
 

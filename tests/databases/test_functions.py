@@ -1,0 +1,153 @@
+"""Functions by what they are: lists are the engines' own, calls are found wherever they stand, owners allow more."""
+
+from typing import Any
+
+import function_lists
+import pytest
+from engines import Server
+
+from sqlcrystal.databases import guard, open_database
+from sqlcrystal.databases.functions import Functions, _lists
+from sqlcrystal.databases.parsing import tokenize
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.types import Failure, FailureKind, Rows
+
+CALLS = [
+    "SELECT {f}",
+    "SELECT 1 WHERE {f} IS NULL",
+    "SELECT * FROM team ORDER BY {f}",
+    "SELECT count(*) FILTER (WHERE {f} IS NULL) FROM team",
+    "SELECT sum(id) OVER (ORDER BY {f}) FROM team",
+    "WITH x AS (SELECT {f} AS y) SELECT y FROM x",
+    "SELECT CASE WHEN 1 = 1 THEN {f} END",
+    "SELECT coalesce(NULL, {f})",
+    "SELECT (SELECT {f})",
+    "SELECT 1 LIMIT (SELECT 1 WHERE {f} IS NULL)",
+]
+
+
+@pytest.mark.parametrize("shape", CALLS)
+@pytest.mark.parametrize(
+    ("dialect", "call"),
+    [
+        ("postgres", "pg_sleep(1)"),
+        ("postgres", "pg_catalog.pg_sleep(1)"),
+        ("postgres", "league.pg_catalog.pg_sleep(1)"),
+        ("postgres", '"pg_sleep"(1)'),
+        ("postgres", "PG_SLEEP (1)"),
+        ("postgres", "(1).pg_sleep"),
+        ("postgres", "team.pg_sleep"),
+        ("postgres", "query_to_xml('select 1', true, true, '')"),
+        ("postgres", "table_to_xml('pg_authid', true, true, '')"),
+        ("postgres", "crosstab('select 1')"),
+        ("duckdb", "getenv('HOME')"),
+        ("duckdb", "'HOME'.getenv()"),
+        ("duckdb", "system.main.getenv('HOME')"),
+        ("duckdb", "sleep_ms(1000)"),
+        ("mysql", "SLEEP(1)"),
+        ("mysql", "slèep(1)"),
+        ("mysql", "`sleep`(1)"),
+        ("sqlite", "load_extension('x')"),
+        ("sqlite", "[readfile]('x')"),
+    ],
+)
+def test_a_call_is_found_wherever_it_stands(dialect: str, call: str, shape: str) -> None:
+    assert guard.check(shape.format(f=call), dialect) is not None
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "duckdb", "mysql", "sqlite"])
+def test_every_denied_name_is_a_name_to_the_tokenizer(dialect: str) -> None:
+    lists = _lists(dialect)
+    for name in lists.get("never", lists.get("denied", frozenset())):
+        assert len(tokenize(name, dialect)) == 1, name
+        assert guard.check(f"SELECT {name}(1)", dialect) is not None, name
+
+
+def test_what_postgres_says_is_volatile_is_called_pure_nowhere(postgres_server: Server) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres_server.owner) as connection:
+        pure, impure = function_lists.postgres(connection)
+    assert _lists("postgres")["pure"] <= pure
+    assert impure & _lists("postgres")["pure"] == set()
+
+
+def test_what_duckdb_says_has_side_effects_is_called_pure_nowhere() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    _, impure = function_lists.duckdb(duckdb.connect())
+    assert impure & _lists("duckdb")["pure"] == set()
+
+
+@pytest.fixture
+def with_functions(postgres_server: Server) -> Any:
+    """A database whose owner made a pure function and one that may do anything."""
+    import psycopg
+
+    with psycopg.connect(postgres_server.owner, autocommit=True) as connection:
+        connection.execute("CREATE FUNCTION twice(n int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 2 * n'")
+        connection.execute("CREATE FUNCTION odd_job(n int) RETURNS int LANGUAGE sql AS 'SELECT n'")
+        yield postgres_server.reader
+        connection.execute("DROP FUNCTION twice(int); DROP FUNCTION odd_job(int)")
+
+
+def test_the_live_catalogue_decides_on_functions_of_the_database(with_functions: str) -> None:
+    database = open_database(with_functions)
+    pure = database.execute("SELECT twice(21)")
+    assert isinstance(pure, Rows)
+    assert pure.rows == ((42,),)
+    for sql in ("SELECT odd_job(1)", "SELECT (1).odd_job", "SELECT team.odd_job FROM team"):
+        refused = database.execute(sql)
+        assert isinstance(refused, Failure)
+        assert refused.kind is FailureKind.REFUSED
+    unknown = database.execute("SELECT ifnull(1, 2)")
+    assert isinstance(unknown, Failure)
+    assert unknown.kind is FailureKind.MISSING
+    database.close()
+
+
+def test_the_owner_allows_functions_by_name(with_functions: str) -> None:
+    for database in (
+        open_database(with_functions, functions=["odd_job"]),
+        open_database(f"{with_functions}#functions=odd_job"),
+    ):
+        result = database.execute("SELECT odd_job(7)")
+        assert isinstance(result, Rows)
+        assert result.rows == ((7,),)
+        database.close()
+
+
+def test_what_runs_sql_from_text_can_never_be_allowed() -> None:
+    with pytest.raises(ConfigError, match="crosstab can never be allowed"):
+        Functions("postgres", allowed=["crosstab"])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("postgres", "SELECT rolpassword FROM pg_authid"),
+        ("postgres", "TABLE pg_shadow"),
+        ("postgres", 'SELECT * FROM pg_catalog."pg_authid"'),
+        ("mysql", "SELECT * FROM mysql.user"),
+        ("mysql", "SELECT * FROM `mysql`.`global_priv`"),
+        ("duckdb", "SELECT * FROM duckdb_secrets()"),
+        ("duckdb", "SELECT * FROM duckdb_logs"),
+    ],
+)
+def test_catalogues_with_secrets_are_not_read(dialect: str, sql: str) -> None:
+    found = guard.check(sql, dialect)
+    assert found is not None
+    assert found.kind is FailureKind.REFUSED
+
+
+@pytest.mark.parametrize("engine_name", ["postgres", "mysql"])
+def test_an_account_that_may_do_more_than_read_is_refused(engine_name: str, request: pytest.FixtureRequest) -> None:
+    server = request.getfixturevalue(f"{engine_name}_server")
+    with pytest.raises(ConfigError, match="make a reader: CREATE") as caught:
+        open_database(server.owner)
+    assert "\n" not in str(caught.value)
+    for database in (
+        open_database(server.owner, allow_privileged=True),
+        open_database(f"{server.owner}#allow-privileged"),
+    ):
+        assert isinstance(database.execute("SELECT count(*) FROM team"), Rows)
+        database.close()

@@ -1,0 +1,87 @@
+"""Nothing outlives its limits: time, memory and rows, and no innocent statement pays for a bomb beside it."""
+
+import resource
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sqlcrystal.databases import open_database
+from sqlcrystal.types import Failure, FailureKind, Rows
+
+LIMIT = 1.0
+SLACK = 4.0  # it is 1 on a machine that has nothing else to do
+ENDLESS = {
+    "sqlite": [
+        "SELECT instr(hex(zeroblob(400000)), hex(zeroblob(200000)) || '1')",
+        "SELECT trim(hex(zeroblob(400000)), replace(hex(zeroblob(200000)), '0', 'a') || '0')",
+        "SELECT hex(zeroblob(4000000)) LIKE '%' || substr(hex(zeroblob(5000)), 1, 9000) || '1'",
+        "SELECT printf('%.*c', 2147483647, 'x')",
+    ],
+    "duckdb": ["SELECT levenshtein(repeat('a', 100000), repeat('b', 100000))"],
+    "postgres": ["SELECT count(*) FROM generate_series(1, 1000000000)"],
+    "mysql": ["SELECT count(*) FROM " + ", ".join(f"information_schema.columns c{n}" for n in range(4))],
+}
+
+
+@pytest.mark.parametrize(("engine_name", "sql"), [(engine, sql) for engine, some in ENDLESS.items() for sql in some])
+def test_a_statement_ends_at_its_limit(engine_name: str, sql: str, request: pytest.FixtureRequest) -> None:
+    database = open_database(request.getfixturevalue(f"{engine_name}_url"))
+    result = database.execute(sql, timeout=LIMIT)
+    after = database.execute("SELECT 1")
+    database.close()
+    assert isinstance(result, Failure)
+    assert result.kind is FailureKind.TIMEOUT
+    assert result.seconds < LIMIT + SLACK
+    assert isinstance(after, Rows)
+
+
+def test_an_innocent_statement_beside_a_bomb_gets_its_answer(sqlite_url: str) -> None:
+    database = open_database(sqlite_url)
+    blob = "SELECT randomblob(1000000)"
+    bomb = f"WITH RECURSIVE n(s) AS ({blob} UNION {blob} FROM n) SELECT count(*) FROM n"
+    innocent = "SELECT count(*), group_concat(hex(zeroblob(20000))) FROM team"
+    with ThreadPoolExecutor(4) as pool:
+        bombs = [pool.submit(database.execute, bomb, timeout=2.0) for _ in range(2)]
+        answers = [pool.submit(database.execute, innocent) for _ in range(40)]
+        assert all(isinstance(answer.result(), Rows) for answer in answers)
+        assert all(isinstance(one.result(), Failure) for one in bombs)
+    database.close()
+
+
+def test_a_thousand_large_values_are_weighed_as_they_come(sqlite_url: str) -> None:
+    script = (
+        "import resource, sys; from sqlcrystal.databases import open_database\n"
+        "columns = ', '.join(['zeroblob(16000000)'] * 20)\n"
+        "result = open_database(sys.argv[1]).execute(f'SELECT {columns} FROM team a, team b, team c', timeout=20)\n"
+        "print(result.kind, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, sqlite_url], capture_output=True, text=True, check=True)
+    kind, megabytes = done.stdout.rsplit(maxsplit=1)
+    assert kind == FailureKind.TOO_LARGE
+    assert int(megabytes) < 300
+
+
+def test_compressed_text_of_a_postgres_table_is_weighed_as_it_will_be(postgres_server: object) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres_server.owner, autocommit=True) as connection:  # type: ignore[attr-defined]
+        connection.execute("CREATE TABLE long_text AS SELECT repeat('x', 20000000) AS t FROM generate_series(1, 40)")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        database = open_database(postgres_server.reader)  # type: ignore[attr-defined]
+        result = database.execute("SELECT t FROM long_text", timeout=30)
+        database.close()
+        connection.execute("DROP TABLE long_text")
+    assert isinstance(result, Failure)
+    assert result.kind is FailureKind.TOO_LARGE
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
+
+
+def test_a_statement_that_the_server_goes_on_running_is_named(mysql_url: str) -> None:
+    database = open_database(mysql_url)
+    result = database.execute("SELECT REPEAT('a', 4000000) LIKE CONCAT('%', REPEAT('a', 4000), 'b')", timeout=0.5)
+    database.close()
+    assert isinstance(result, Failure)
+    assert result.kind is FailureKind.TIMEOUT
+    assert "the server still runs it (connection" in result.message
