@@ -27,6 +27,9 @@ BOXES = """() => [...document.querySelectorAll('figure svg[role=img], div.scroll
     .map(e => { const b = e.getBoundingClientRect();
                 return [e.tagName + ' ' + (e.id || e.ariaLabel), b.left, b.right, b.width, b.height]; })"""
 
+CLIPPED = """() => [...document.querySelectorAll('div.scroll')]
+    .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.ariaLabel)"""
+
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -74,9 +77,11 @@ def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, 
         tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         boxes = tab.evaluate(BOXES)
         reach = tab.evaluate("document.documentElement.scrollWidth")
+        clipped = tab.evaluate(CLIPPED)
         browser.close()
     assert said == []
     assert reach <= width
+    assert width < 1280 or clipped == [], "at a desk no table needs scrolling"
     assert first_screen < 900, "the three sentences and the first tile stand on the first screen"
     kinds = [name.split()[0] for name, *_ in boxes]
     assert kinds.count("SECTION") == len(document.tables)

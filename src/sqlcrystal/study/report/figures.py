@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Drawn = Figure | Absent
+WIDTH_KEYS = ("width", "width-3", "width-5", "wide-full")
+BANK_KEYS = ("half-bank", "quarter-bank", "three-quarter-bank")
 LEAST_SPAN = 10.0
 """Points of accuracy that an axis shows at least, so that nothing looks like a change that is none."""
 
@@ -206,10 +208,10 @@ def widths(facts: Facts) -> Drawn:
         [a for a in sized if a.k in partial], lambda arm: f"k={arm.k}", lambda arm: bank_fraction(arm) or 0.0
     )
     panels = [
-        Panel(lambda axes, grid=grid, label=label, name=name: _lines(axes, facts, grid, label, name), 4.2, 4.4)  # type: ignore[misc]
+        Panel(lambda axes, grid=grid, label=label, name=name: _lines(axes, facts, grid, label, name), 4.4, 4.4)  # type: ignore[misc]
         for grid, label, name in (
-            (by_writer, "Cards retrieved, k", "Width by card format"),
-            (by_bank, "Share of the bank (%)", "Bank size by width"),
+            (by_writer, f"Cards retrieved, k{_beneath(facts, WIDTH_KEYS)}", "Width by card format"),
+            (by_bank, f"Share of the bank (%){_beneath(facts, BANK_KEYS)}", "Bank size by width"),
         )
         if len(grid) > 1
     ]
@@ -225,13 +227,18 @@ def widths(facts: Facts) -> Drawn:
 
 def _tested(facts: Facts) -> str:
     """The width and bank-size contrasts with their p values: clustered for the endpoint, pooled beside it."""
-    keys = ("width", "width-3", "width-5", "wide-full", "three-quarter-bank", "half-bank", "quarter-bank")
-    made = [one for key in keys if (one := finding(facts, key))]
+    made = [one for key in (*WIDTH_KEYS, *BANK_KEYS) if (one := finding(facts, key))]
     return " ".join(
         f"{one.name}: {points(one.result.delta_pp)} pp, p {probability(one.result.p_value)}"
         f" (pooled McNemar {probability(one.result.mcnemar_p)})."
         for one in made
     )
+
+
+def _beneath(facts: Facts, keys: Sequence[str]) -> str:
+    """The first of these contrasts that was run, for a line beneath an axis."""
+    one = next((one for key in keys if (one := finding(facts, key))), None)
+    return f"\n{one.name}: {points(one.result.delta_pp)} pp, p {probability(one.result.p_value)}" if one else ""
 
 
 Grid = dict[str, list[tuple[float, Arm]]]
@@ -277,7 +284,7 @@ def _lines(axes: "Axes", facts: Facts, grid: Grid, label: str, title: str) -> No
     axes.set_title(title)
     every_seed = [value for members in grid.values() for _, arm in members for value in _by_seed(facts, arm)]
     axes.set_ylim(*_span([*every_seed, *([floor] if floor is not None else [])]))
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), ncols=min(3, len(grid) + 1), columnspacing=1.2)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=min(4, len(grid) + 1), columnspacing=1.2)
 
 
 def _by_seed(facts: Facts, arm: Arm) -> list[float]:

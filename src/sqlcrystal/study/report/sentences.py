@@ -89,6 +89,8 @@ def _sure(lift: Finding | None, summary: Summary) -> str:
         return f"{_capital(summary.verdict)}."
     result = lift.result
     few = " Fewer than three seeds establish nothing." if lift.preliminary else ""
+    if result.unevaluable:
+        few += f" {plural(result.unevaluable, 'pair')} could not be judged and stand outside the test."
     if result.p_value is None:
         return f"{_capital(summary.verdict)}: {judged(result).removeprefix('no clustered interval: ')}.{few}"
     ends = (

@@ -182,7 +182,7 @@ def _wrap(cell: str) -> str:
     """Text may break over lines; figures may not."""
     if len(cell) > 44:
         return ' class="wide"'
-    return ' class="words"' if len(cell) > 14 and not any(letter.isdigit() for letter in cell) else ""
+    return ' class="words"' if len(cell) > 14 and cell[0].isalpha() else ""
 
 
 # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────────
