@@ -40,7 +40,7 @@ def open_server(
     lock = lock_for(dialect)
     try:
         parsed = sa.make_url(url).set(drivername=lock.driver)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # a port that is no number is not an ArgumentError
         raise ConfigError(f"database: not a URL such as {dialect}://user@host/database") from None
     return ServerDatabase(
         parsed,

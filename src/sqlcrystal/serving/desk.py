@@ -3,7 +3,9 @@
 import getpass
 from pathlib import Path
 from threading import RLock
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from sqlcrystal import assembly
 from sqlcrystal.bank import FrozenBank, Place, Store
@@ -47,6 +49,15 @@ class Desk:
         self._opened: list[Database] = []
         self._named_here: dict[str, DatabaseEntry] = {}
         self._remembered: set[str] = set()
+        self._allowed: dict[str, bool] = {}
+
+    def allow(self, *, privileged: bool = False, replay: bool = False) -> None:
+        """Allow for this session, over all databases, what the settings of one may allow for good."""
+        self._allowed = {**({"allow_privileged": True} if privileged else {}), **({"replay": True} if replay else {})}
+
+    def ask_with(self, model: str | dict[str, Any]) -> None:
+        """Ask another model from now on."""
+        self.team = replace(self.team, model=model)
 
     # ── databases ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -76,7 +87,7 @@ class Desk:
         for known, entry in self.team.databases.items():
             if name in (None, known) and same_place(entry.url, url):
                 return known
-        entry = DatabaseEntry(url=absolute(url))
+        entry = replace(DatabaseEntry(url=absolute(url)), **self._allowed)
         database = _open(entry, name)
         database.close()
         found = name or database.name
@@ -111,12 +122,12 @@ class Desk:
 
     def _entry(self, name: str) -> DatabaseEntry:
         entry = self._named_here.get(name) or self.team.databases.get(name)
-        if entry is not None:
-            return entry
-        place = self._place(name)
-        if place is None:
-            raise ConfigError.unknown("database", name, self.names())
-        return DatabaseEntry(url=place.url)
+        if entry is None:
+            place = self._place(name)
+            if place is None:
+                raise ConfigError.unknown("database", name, self.names())
+            entry = DatabaseEntry(url=place.url)
+        return replace(entry, **self._allowed)
 
     def _open_site(self, name: str) -> Site:
         entry = self._entry(name)

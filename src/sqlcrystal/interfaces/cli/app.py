@@ -14,7 +14,7 @@ def command_line() -> "typer.Typer":
     """Every command; each line is one command or group."""
     import typer
 
-    from sqlcrystal.interfaces.cli import benchmark, cards, compare, model, power, recording, report, score, study
+    from sqlcrystal.interfaces.cli import ask, benchmark, cards, compare, model, power, recording, report, score, study
 
     app = typer.Typer(
         name="sqlcrystal",
@@ -33,6 +33,7 @@ def command_line() -> "typer.Typer":
     ) -> None:
         """Text-to-SQL that keeps what its repairs teach it, and measures what that is worth."""
 
+    ask.register(app)
     score.register(app)
     benchmark.register(app)
     compare.register(app)

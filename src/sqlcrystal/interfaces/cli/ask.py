@@ -1,0 +1,196 @@
+"""`sqlcrystal ask|confirm|reject|queue`: the loop of a data team."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from sqlcrystal.interfaces.cli.answer_pages import (
+    answer_lines,
+    correction_lines,
+    offer_lines,
+    rejection_lines,
+    ruling_lines,
+    trace_lines,
+)
+from sqlcrystal.interfaces.cli.crystal_access import (
+    AnswerId,
+    By,
+    Db,
+    Model,
+    Name,
+    Note,
+    Privileged,
+    opened_crystal,
+    read_question,
+    ready_model,
+)
+from sqlcrystal.interfaces.cli.options import ApiKeyEnv
+from sqlcrystal.interfaces.cli.output import print_json, print_lines
+from sqlcrystal.interfaces.cli.store_access import Json, Where
+from sqlcrystal.outgoing import visible
+
+
+def register(app: typer.Typer) -> None:
+    """Attach the commands."""
+    for command in (ask, confirm, reject, queue):
+        app.command()(command)
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="What to ask, in words; - reads it from standard input.")],
+    *,
+    db: Db = None,
+    name: Name = None,
+    model: Model = None,
+    api_key_env: ApiKeyEnv = None,
+    by: By = "",
+    memory: Annotated[
+        bool | None, typer.Option("--memory/--no-memory", help="Force cards in or out.", show_default="as set up")
+    ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="A question confirmed before may be served without a model call.")
+    ] = False,
+    allow_privileged: Privileged = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show what was tried before.")] = False,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = 20,
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Answer a question with memory: the SQL, its rows, the cards that were used, and an answer id."""
+    text = read_question(question)
+    with opened_crystal(
+        store,
+        db=db,
+        name=name,
+        model=model,
+        api_key_env=api_key_env,
+        allow_privileged=allow_privileged,
+        replay=replay,
+    ) as (crystal, database):
+        ready_model(crystal.desk.team.model)
+        answer = crystal.ask(text, database, by=by, memory=memory)
+        prices = crystal.desk.team.prices
+    if json:
+        print_json(answer.document(trace=trace))
+    else:
+        if trace:
+            _print(trace_lines(answer))
+        _print(answer_lines(answer, rows=rows, prices=prices))
+        _print(offer_lines(answer))
+    if answer.error:
+        raise typer.Exit(1)
+
+
+def confirm(
+    answer: AnswerId,
+    *,
+    by: By = "",
+    note: Note = "",
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Vouch for an answer, or for what was proposed: it becomes a card."""
+    with opened_crystal(store) as (crystal, _):
+        ruling = crystal.confirm(answer, by=by, note=note)
+    if json:
+        print_json(ruling)
+    else:
+        _print(ruling_lines(ruling))
+
+
+def reject(
+    answer: AnswerId,
+    *,
+    sql: Annotated[
+        str | None, typer.Option("--sql", help="The right SQL: it is run, shown, and banked as yours.")
+    ] = None,
+    note: Note = "",
+    by: By = "",
+    repair: Annotated[bool, typer.Option("--repair/--no-repair", help="Let a repair propose another answer.")] = True,
+    db: Db = None,
+    model: Model = None,
+    api_key_env: ApiKeyEnv = None,
+    allow_privileged: Privileged = False,
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Say that an answer is wrong: give the right SQL, or let a repair propose one for you to confirm."""
+    opened = opened_crystal(store, db=db, model=model, api_key_env=api_key_env, allow_privileged=allow_privileged)
+    with opened as (crystal, _):
+        if sql is not None:
+            corrected = crystal.correct(answer, sql, by=by, note=note)
+            document = {**_told(corrected.ruling), "sql": corrected.sql}
+            document |= {"columns": corrected.rows.columns, "rows": corrected.rows.rows}
+            lines = correction_lines(corrected)
+        else:
+            if repair:
+                ready_model(crystal.desk.team.model)
+            rejected = crystal.reject(answer, by=by, note=note, repair=repair)
+            document = {**_told(rejected.ruling), "proposal": None}
+            if rejected.proposal is not None and rejected.rows is not None:
+                found = {"id": rejected.proposal.id, "sql": rejected.proposal.sql}
+                document["proposal"] = {**found, "columns": rejected.rows.columns, "rows": rejected.rows.rows}
+            lines = rejection_lines(rejected, repair=repair)
+    if json:
+        print_json(document)
+    else:
+        _print(lines)
+
+
+def queue(
+    *,
+    db: Db = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """What waits for a verdict, most useful first: asked often, contradicted by a near card, answered differently."""
+    with opened_crystal(store, db=db) as (crystal, database):
+        waiting = crystal.queue(database if db else None, limit=limit)
+        proposals = crystal.proposals(database if db else None)
+    if json:
+        told = [
+            {
+                "id": each.answer.id,
+                "database": each.answer.database,
+                "question": each.answer.question,
+                "sql": each.answer.sql,
+                "at": each.answer.at,
+                "asked": each.asked,
+                "spread": each.spread,
+                "conflict": each.conflict,
+                "error": each.answer.error,
+                "proposals": [proposal.id for proposal in proposals if proposal.answer == each.answer.id],
+            }
+            for each in waiting
+        ]
+        print_json(told)
+        return
+    print_lines(
+        ["answer", "database", "asked", "spread", "conflict", "question"],
+        [
+            (
+                each.answer.id,
+                each.answer.database,
+                each.asked,
+                f"{each.spread:.2f}",
+                f"{each.conflict:.2f}",
+                visible(each.answer.question),
+            )
+            for each in waiting
+        ],
+    )
+    _print(f"proposed for {each.answer}: {visible(each.sql)}  (sqlcrystal confirm {each.id})" for each in proposals)
+
+
+def _told(ruling: object) -> dict[str, object]:
+    import msgspec
+
+    document: dict[str, object] = msgspec.to_builtins(ruling)
+    return document
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
