@@ -3,6 +3,7 @@
 import io
 import lzma
 import tracemalloc
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,8 @@ def test_a_packed_value_beyond_its_limit_is_refused() -> None:
 
 def test_a_card_file_with_one_endless_line_is_refused() -> None:
     class NoStore:
-        def add_all(self, entries: object) -> list[object]:
-            return list(entries)  # type: ignore[call-overload]
+        def add_all(self, entries: Iterable[object]) -> list[object]:
+            return list(entries)
 
     with pytest.raises(DataError, match="a line is longer"):
         import_jsonl(NoStore(), io.BytesIO(b"x" * (20 * 2**20)), name="cards")  # type: ignore[arg-type]

@@ -303,9 +303,12 @@ def test_the_elected_cluster_is_never_smaller_than_another(ballots: list[tuple[s
 def test_an_attempt_of_five_errors_proposes_no_candidate(shop: Database) -> None:
     model = ScriptedModel(lambda *_: fenced("SELECT nope"))
     asked: list[str] = []
-    effort = SelfVote(model, shop, budget=1).acquire(
-        attempt_with(shop, None), right=False, accept=lambda sql: bool(asked.append(sql))
-    )
+
+    def accept(sql: str) -> bool:
+        asked.append(sql)
+        return False
+
+    effort = SelfVote(model, shop, budget=1).acquire(attempt_with(shop, None), right=False, accept=accept)
     assert (effort.episode, effort.last_candidate, asked) == (None, None, [])
     assert (effort.rounds[0].sql, len(effort.rounds[0].calls)) == (None, 5)
 

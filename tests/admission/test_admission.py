@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -122,7 +123,7 @@ POSITIVE = 'SELECT 1 FROM {answer} WHERE "COUNT(*)" > 0'
         ("SELECT MIN(kind) FROM {answer}", Value("FD"), "SELECT kind FROM item -- all", True),
     ],
 )
-def test_an_assertion_must_hold(shop: Database, sql: str, expect: object, candidate: str, admitted: bool) -> None:
+def test_an_assertion_must_hold(shop: Database, sql: str, expect: Any, candidate: str, admitted: bool) -> None:
     verdict = Assertion(shop, sql, expect=expect, by="stock rules", clock=noon).verify(episode(candidate))
     assert isinstance(verdict, Admitted if admitted else Rejected)
     if isinstance(verdict, Admitted):

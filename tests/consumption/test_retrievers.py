@@ -3,11 +3,13 @@
 import hashlib
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cardbox import HashingEmbedder, card
 from sqlcrystal.bank import CardStore, FrozenBank
@@ -18,7 +20,7 @@ from sqlcrystal.types import CardId, Question, Retrieved
 QUESTION = Question(id="asked", database="shop", text="how many cheap items")
 
 
-def ids(found: "list[Retrieved] | tuple[Retrieved, ...]") -> list[str]:
+def ids(found: Sequence[Retrieved]) -> list[str]:
     return [one.card.id for one in found]
 
 
@@ -50,10 +52,11 @@ def test_equal_questions_tie_whatever_their_row_and_neighbours() -> None:
     class Noise:
         name = digest = "noise"
 
-        def embed(self, texts: list[str]) -> np.ndarray:
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
             seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") for text in texts]
             rows = np.stack([np.random.default_rng(seed).normal(size=257) for seed in seeds]).astype(np.float32)
-            return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+            unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+            return unit
 
         def close(self) -> None:
             pass

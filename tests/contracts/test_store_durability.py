@@ -8,9 +8,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from killed_verdicts import give
-
 from cardbox import card
+from killed_verdicts import give
 from sqlcrystal.bank import CardStore, Store, Verdict
 
 HERE = Path(__file__).resolve().parent
@@ -21,7 +20,7 @@ KILLS = 200
 def test_no_acknowledged_verdict_is_lost_or_doubled_when_the_writer_is_killed_at_200_random_moments(place: str) -> None:
     where = place if "://" in place else str(Path(place).parent)
     done = subprocess.run(
-        [sys.executable, str(HERE / "killed_verdicts.py"), where, str(KILLS), "20260101"],
+        [sys.executable, str(HERE.parent / "killed_verdicts.py"), where, str(KILLS), "20260101"],
         env=ENVIRONMENT,
         capture_output=True,
         text=True,

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from attacking import CORPUS, EVIL, statements
 
+from attacking import CORPUS, EVIL, statements
 from sqlcrystal.databases import guard
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Rows
@@ -47,7 +47,7 @@ def evil() -> Iterator[Path]:
 
 def attack(engine: str, url: str, lock: str, evil: Path) -> dict[str, Any]:
     """Run the engine's corpus in a process of its own, which a statement that does not stop would make late."""
-    command = [sys.executable, str(HERE / "attacking.py"), engine, url, lock, str(evil)]
+    command = [sys.executable, str(HERE.parent / "attacking.py"), engine, url, lock, str(evil)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stderr[-2000:]
     report: dict[str, Any] = json.loads(done.stdout)

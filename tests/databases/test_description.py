@@ -1,21 +1,28 @@
 """Every engine tells its tables one by one: columns, foreign keys, views, and comments where it keeps them."""
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
-import engines
 import pytest
 
+import engines
 from sqlcrystal.databases import open_database
-from sqlcrystal.protocols import Database
+from sqlcrystal.protocols import Database, Described
+from sqlcrystal.types import Table
+
+
+def tables(database: Database) -> Sequence[Table]:
+    assert isinstance(database, Described)
+    return database.tables()
 
 
 def test_the_definitions_of_the_tables_are_the_schema(league: Database) -> None:
-    assert "\n\n".join(table.definition for table in league.tables()) == league.schema()
+    assert "\n\n".join(table.definition for table in tables(league)) == league.schema()
 
 
 def test_tables_and_views_are_told_with_their_columns_and_what_they_refer_to(league: Database) -> None:
-    told = {table.name: table for table in league.tables()}
+    told = {table.name: table for table in tables(league)}
     assert set(told) == {"team", "player", "scorer"}
     assert [column.name for column in told["team"].columns] == ["id", "name"]
     assert [column.name for column in told["scorer"].columns] == ["name", "goals"]
@@ -25,7 +32,7 @@ def test_tables_and_views_are_told_with_their_columns_and_what_they_refer_to(lea
 
 def comments(url: str) -> list[str]:
     database = open_database(url, allow_privileged=True)
-    team = next(table for table in database.tables() if table.name == "team")
+    team = next(table for table in tables(database) if table.name == "team")
     database.close()
     return [team.comment, *(column.comment for column in team.columns)]
 
@@ -70,7 +77,7 @@ def test_sqlite_keeps_comments_in_the_definition(tmp_path: Path) -> None:
         connection.execute('CREATE TABLE "the team" (id INT, -- as registered\n "full name" TEXT)')
     connection.close()
     database = open_database(str(tmp_path / "told.sqlite"))
-    (table,) = database.tables()
+    (table,) = tables(database)
     database.close()
     assert [column.name for column in table.columns] == ["id", "full name"]
     assert "-- as registered" in table.definition

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sqlglot import exp
 
 from sqlcrystal.acquisition.look import cap
 from sqlcrystal.acquisition.suspects import Suspects, suspects
@@ -51,7 +52,7 @@ def test_deep_but_simple_statements_are_parsed(dialect: str) -> None:
     nested = "SELECT 1"
     for _ in range(12):
         nested = f"SELECT * FROM ({nested}) AS t WHERE id IN (SELECT max(id) FROM t)"
-    assert parse(nested, dialect).find(parsing.exp.Select)
+    assert parse(nested, dialect).find(exp.Select)
     assert parse(f"SELECT 1 IN ({', '.join(map(str, range(10_000)))})", dialect)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def scored(folder: Path, name: str, verdicts: str, *, questions: int = 4) -> Pat
     return folder / name
 
 
-def pairs(folder: Path, rows: list[tuple[object, ...]]) -> Path:
+def pairs(folder: Path, rows: Sequence[tuple[object, ...]]) -> Path:
     path = folder / "pairs.csv"
     path.write_text("database,question,seed,a,b\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
     return path

@@ -46,7 +46,8 @@ def test_cr2_from_sums_is_cr2_from_matrices(counts: list[int], seed: int) -> Non
     databases = np.repeat(np.arange(len(counts)), counts)
     differences = rng.integers(-1, 2, len(databases)).astype(float)
     variance, df = published_cr2(differences, np.ones((len(databases), 1)), databases, np.ones(1))
-    sums, pairs = np.bincount(databases, weights=differences), np.array(counts, dtype=float)
+    sums = np.bincount(databases, weights=differences).astype(np.float64)
+    pairs = np.array(counts, dtype=np.float64)
     assert np.sum(clusters.cr2(sums, pairs) ** 2) == pytest.approx(variance, abs=1e-12)
     assert clusters.satterthwaite(sizes=pairs) == pytest.approx(df)
 

@@ -65,7 +65,8 @@ def test_an_unevaluable_answer_is_wrong_and_left_out_of_the_evaluable_only_figur
     rows = answers("transfer", (2, 0, 0))[:4]
     rows[3] = Outcome(**{name: getattr(rows[3], name) for name in rows[3].__struct_fields__} | {"kind": "unevaluable"})
     found = accuracy(rows)
-    assert (found.percent, found.percent_evaluable) == (50.0, pytest.approx(200 / 3))
+    assert found.percent == 50.0
+    assert found.percent_evaluable == pytest.approx(200 / 3)
 
 
 def test_every_rule_is_counted_beside_the_headline() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_endpoints import behave, serving
 from numpy.typing import NDArray
 
+from model_endpoints import behave, serving
 from sqlcrystal.errors import BadReply, ConfigError
 from sqlcrystal.models.embedding_cache import CachedEmbedder
 from sqlcrystal.models.embeddings import WordLlamaEmbedder, open_embedder
@@ -34,7 +34,7 @@ def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
         with serving(behave) as server:
             remote = open_embedder({"kind": "openai", "base_url": server.base_url, "name": "e", "batch": 2})
             yield remote
-            remote.close()  # type: ignore[attr-defined]
+            remote.close()
     else:
         yield open_embedder("wordllama") if request.param == "wordllama" else CachedEmbedder(WordLlamaEmbedder())
 
@@ -122,7 +122,7 @@ def test_an_answer_with_too_few_embeddings_is_a_bad_reply() -> None:
         remote = open_embedder({"kind": "openai", "base_url": server.base_url, "name": "e", "retry": retry})
         with pytest.raises(BadReply, match="asked for 1 embeddings"):
             remote.embed(["a"])
-        remote.close()  # type: ignore[attr-defined]
+        remote.close()
 
 
 def test_an_unknown_embedder_lists_the_choices() -> None:

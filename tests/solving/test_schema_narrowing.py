@@ -14,6 +14,7 @@ from shop import build
 from sqlcrystal.databases import open_database
 from sqlcrystal.protocols import Database
 from sqlcrystal.solving import Narrowing, Presenter, build_prompt, described_schema
+from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.types import Column, Question, Rows, Table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -98,7 +99,7 @@ def test_a_comment_that_the_definition_shows_is_not_told_twice() -> None:
 
 def test_what_does_not_fit_is_narrowed_and_still_executed_on_the_whole(tmp_path: Path) -> None:
     database = open_database(str(build(tmp_path / "shop.sqlite")), name="shop")
-    whole = [kept.name for kept in database.tables()]
+    whole = [kept.name for kept in tables_of(database)]
     presenter = Presenter(database, embedder=HashingEmbedder, room=10, width=1)
     shown = presenter.present(asked("price of an item"))
     assert shown.schema().count("CREATE TABLE") == 1

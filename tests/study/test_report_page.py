@@ -1,6 +1,7 @@
 """The report on disk, and its page in a real browser at desk and phone width."""
 
 import re
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from sqlcrystal.study.ledger import write_ledger
+from sqlcrystal.study.ledger import Outcome, write_ledger
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.formats.html import to_page
@@ -191,7 +192,7 @@ def test_one_seed_is_preliminary_and_says_so() -> None:
     assert "Fewer than three seeds establish nothing." in document.sentences.sure
 
 
-POOR = {
+POOR: dict[str, Callable[[Outcome], bool]] = {
     "no repair pass": lambda row: row.setting != "repair",
     "transfer only": lambda row: row.setting == "transfer",
     "nothing without memory": lambda row: row.arm != "none",

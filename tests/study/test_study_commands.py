@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_player import Player
 
+from model_endpoints import Handler, Server, completion, serving
 from sqlcrystal.interfaces.cli.study import Pace
 from sqlcrystal.types import Message, Sampling
+from study_player import Player
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "models"))
-from model_endpoints import Handler, Server, completion, serving  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_player import QUESTION, Player, draw
 
+from model_endpoints import Handler, Server, completion, serving
 from sqlcrystal.config import parse_study
 from sqlcrystal.models.endpoint import Endpoint
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.types import Completion, Message, Sampling
+from study_player import QUESTION, Player, draw
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "models"))
-from model_endpoints import Handler, Server, completion, serving  # noqa: E402
 
 SMOKE = ROOT / "studies" / "smoke.toml"
 TINY = {"name": "tiny", "benchmark": {"name": "quarry-1", "only": ["clinic"]}, "seeds": [42]}

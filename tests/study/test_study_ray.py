@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,17 +10,16 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from study_player import Player
 
+from model_endpoints import Handler, Server, completion, serving
 from sqlcrystal.config import StudyFile, parse_study
 from sqlcrystal.study.folder import RECORDING
 from sqlcrystal.study.ledger import Outcome
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.types import Message, Sampling
+from study_player import Player
 
 ray = pytest.importorskip("ray", reason="the ray extra is not installed")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "models"))
-from model_endpoints import Handler, Server, completion, serving  # noqa: E402
 
 ARMS = [
     {"name": "none", "retriever": "none", "settings": ["transfer", "repair"]},

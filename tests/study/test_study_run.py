@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from study_player import Player
 
 from sqlcrystal.config import StudyFile, parse_study
 from sqlcrystal.errors import ModelRejected, ModelUnavailable, RecordingMiss
@@ -22,8 +21,9 @@ from sqlcrystal.study.ledger import Ledger, Outcome, read_ledger
 from sqlcrystal.study.opening import Finished, run_study
 from sqlcrystal.study.plan import plan_study
 from sqlcrystal.types import Completion, Message, Sampling
+from study_player import Player
 
-ARMS = [
+ARMS: list[dict[str, Any]] = [
     {"name": "none", "retriever": "none", "settings": ["transfer", "repair"]},
     {"name": "k=1", "k": 1},
     {"name": "permuted", "correspondence": "permuted"},

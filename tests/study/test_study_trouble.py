@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_player import Player
 
+from model_endpoints import Handler, Server, serving
 from sqlcrystal.config import StudyFile, parse_study
 from sqlcrystal.errors import DataError, ModelRejected, ModelUnavailable
 from sqlcrystal.models.recording import request_key
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.study.reporter import Silent
 from sqlcrystal.types import Completion, Message, Sampling
+from study_player import Player
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "models"))
-from model_endpoints import Handler, Server, serving  # noqa: E402
 
 ARMS = [{"name": "none", "retriever": "none", "settings": ["transfer", "repair"]}, {"name": "k=1", "k": 1}]
 

@@ -17,8 +17,6 @@ from sqlcrystal.config import parse_study
 from sqlcrystal.models.recording import request_key
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.types import Completion, Message, Sampling
-
-sys.path.insert(0, str(Path(__file__).parent))
 from study_player import Player
 
 STUDY = {

@@ -34,13 +34,12 @@ def main(engine: str, url: str, lock: str, evil: str) -> None:
             result = database.execute(sql, timeout=TIMEOUT, max_rows=MAX_ROWS)
         else:
             result = database._run(sql, TIMEOUT, MAX_ROWS)  # type: ignore[attr-defined]
-        failed = isinstance(result, Failure)
         outcomes.append(
             {
                 "family": family,
                 "sql": sql,
-                "kind": result.kind if failed else "rows",
-                "message": result.message if failed else str(result.rows[:2])[:200],
+                "kind": result.kind if isinstance(result, Failure) else "rows",
+                "message": result.message if isinstance(result, Failure) else str(result.rows[:2])[:200],
                 "seconds": result.seconds,
             }
         )

@@ -78,7 +78,7 @@ def postgres() -> Iterator[Server]:
     with _short_folder("pg") as folder:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            server = pgserver.get_server(folder / "data", cleanup_mode="stop")
+            server = pgserver.get_server(folder / "data", cleanup_mode="stop")  # type: ignore[attr-defined]
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             connection.execute("CREATE DATABASE league")
         url = server.get_uri().replace("/postgres?", "/league?")
