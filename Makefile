@@ -3,11 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: study test check docs wheel install install-dev bench lock clean
+.PHONY: study demo test check docs wheel install install-dev bench lock clean
 
 study: install
 	$(BIN)/sqlcrystal study run studies/quarry.toml --set mode=replay --out runs/quarry
 	$(BIN)/sqlcrystal study report runs/quarry
+
+# Ask, confirm, reject, bank and value in a browser, with recorded replies: no weights, no key. Ctrl+C ends it.
+demo: install
+	$(BIN)/sqlcrystal serve --demo
 
 test: check
 	bash tests/install-servers
@@ -53,7 +57,7 @@ LOCK := $(BIN)/uv pip compile --quiet pyproject.toml - --universal --python-vers
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --upgrade
 lock: install
 	$(PIP) uv
-	printf 'hatchling\neditables\n' | $(LOCK) --extra local --extra report -o requirements.lock
+	printf 'hatchling\neditables\n' | $(LOCK) --extra local --extra report --extra server --extra mcp -o requirements.lock
 	printf 'hatchling\neditables\n' | $(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
 
 clean:

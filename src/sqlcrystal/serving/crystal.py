@@ -12,7 +12,7 @@ from sqlcrystal.bank import AnswerRecord, CheckReport, Entry, Proposal, Revocati
 from sqlcrystal.config import TEAM_FILE, TeamFile, read_team
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.protocols import Embedder, LanguageModel
-from sqlcrystal.serving import asking, verdicts
+from sqlcrystal.serving import asking, undoing, verdicts
 from sqlcrystal.serving.answers import Notify, ServedAnswer
 from sqlcrystal.serving.banking import Ruling
 from sqlcrystal.serving.desk import Desk
@@ -124,6 +124,10 @@ class Crystal:
     def reject(self, answer: ServedAnswer | str, *, by: str = "", note: str = "", repair: bool = True) -> Rejection:
         """Say that an answer is wrong; a repair proposes another, which only a confirmation makes a card."""
         return verdicts.reject(self.desk, _name(answer), by=by, note=note, repair=repair)
+
+    def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
+        """Take a verdict back: its card leaves service."""
+        return undoing.undo(self.desk, _name(answer), by=by)
 
     def queue(self, database: str | None = None, *, limit: int = 100) -> list[Waiting]:
         """What waits for a verdict, most useful first."""

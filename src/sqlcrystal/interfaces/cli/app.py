@@ -14,7 +14,20 @@ def command_line() -> "typer.Typer":
     """Every command; each line is one command or group."""
     import typer
 
-    from sqlcrystal.interfaces.cli import ask, benchmark, cards, compare, model, power, recording, report, score, study
+    from sqlcrystal.interfaces.cli import (
+        ask,
+        benchmark,
+        cards,
+        compare,
+        model,
+        power,
+        recording,
+        report,
+        score,
+        serve,
+        study,
+        token,
+    )
 
     app = typer.Typer(
         name="sqlcrystal",
@@ -43,6 +56,8 @@ def command_line() -> "typer.Typer":
     study.register(app)
     report.register(study.study_app)
     cards.register(app)
+    serve.register(app)
+    token.register(app)
     return app
 
 

@@ -1,0 +1,130 @@
+"""The application: one Crystal behind a gate, with the routes of the interface, the chat door, MCP and the page."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.responses import JSONResponse, Response
+
+from sqlcrystal.errors import SqlcrystalError
+from sqlcrystal.interfaces.server import api_answers, api_cards, api_manage, chat
+from sqlcrystal.interfaces.server.access import Caller, Calling, recognised
+from sqlcrystal.interfaces.server.gate import Gate
+from sqlcrystal.interfaces.server.limits import BodyLimit, RateLimit
+from sqlcrystal.interfaces.server.line import Busy
+from sqlcrystal.interfaces.server.logs import event
+from sqlcrystal.interfaces.server.metrics import Metrics
+from sqlcrystal.interfaces.server.settings import ServerSettings
+from sqlcrystal.interfaces.server.work import Stopped, Stopping, TooLate, Work, told
+from sqlcrystal.version import __version__
+
+if TYPE_CHECKING:
+    from sqlcrystal.serving import Crystal
+
+EXPECTED = (SqlcrystalError, Busy, Stopping, Stopped, TooLate)
+
+
+def make_app(crystal: "Crystal", settings: ServerSettings | None = None) -> FastAPI:
+    """The service over an open Crystal, which the caller closes once the application has stopped."""
+    settings = settings or ServerSettings()
+    metrics = Metrics()
+    work = Work(crystal, settings, metrics)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for mounted in mounts:
+                await stack.enter_async_context(mounted.running())
+            event("started", databases=len(crystal.desk.names()))
+            yield
+            await work.drain()
+
+    app = FastAPI(
+        title="sqlcrystal",
+        version=__version__,
+        description="Ask databases, judge the answers, and see what the memory of both is worth.",
+        docs_url=None,  # the usual page loads its script from elsewhere
+        redoc_url=None,
+        openapi_url=None,  # told below, to token holders
+        lifespan=lifespan,
+    )
+    app.state.work = work
+    app.state.settings = settings
+    mounts = _add_mcp(app, work)
+
+    async def recognise(request: Request) -> Caller | None:
+        return await work.call(lambda: recognised(request, crystal.store.tokens))
+
+    app.add_middleware(BodyLimit, limit=settings.body_bytes)
+    app.add_middleware(Gate, recognise=recognise, rate=RateLimit(settings.requests_per_minute), metrics=metrics)
+    _add_errors(app)
+    for module in (api_answers, api_cards, api_manage, chat):
+        app.include_router(module.router)
+    _add_pages(app)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi(_: Calling) -> JSONResponse:
+        return JSONResponse(app.openapi())
+
+    return app
+
+
+def _add_pages(app: FastAPI) -> None:
+    from sqlcrystal.interfaces.web.pages import add_pages
+
+    add_pages(app)
+
+
+def _add_errors(app: FastAPI) -> None:
+    """One shape for every error, by door: the page's, OpenAI's, or a line of JSON."""
+
+    async def of_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, StarletteHTTPException)
+        return _reply(request, error.status_code, error.detail, headers=dict(error.headers or {}))
+
+    async def of_work(request: Request, error: Exception) -> Response:
+        status, detail = told(error)
+        return _reply(request, status, detail, headers={"Retry-After": "2"} if status == 503 else {})
+
+    async def of_shape(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        # A mistake is told by its place and kind; what was sent is not sent back.
+        detail = [{"loc": list(map(str, each["loc"])), "msg": each["msg"]} for each in error.errors()]
+        return _reply(request, 422, "; ".join(f"{'.'.join(each['loc'])}: {each['msg']}" for each in detail))
+
+    async def of_bug(request: Request, error: Exception) -> Response:
+        status, detail = told(error)
+        return _reply(request, status, detail)
+
+    app.add_exception_handler(StarletteHTTPException, of_http)
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, of_shape)
+    for kind in EXPECTED:
+        app.add_exception_handler(kind, of_work)
+    app.add_exception_handler(Exception, of_bug)
+
+
+def _reply(request: Request, status: int, detail: object, *, headers: dict[str, str] | None = None) -> Response:
+    from sqlcrystal.interfaces.web.pages import error_page, wants_page
+
+    if request.url.path.startswith("/v1/"):
+        return chat.error_reply(status, detail)
+    if wants_page(request):
+        return error_page(request, status, detail)
+    return JSONResponse({"detail": detail}, status_code=status, headers=headers)
+
+
+def _add_mcp(app: FastAPI, work: Work) -> "list[MountedMcp]":
+    if find_spec("mcp") is None:  # the extra is not installed
+        return []
+    from sqlcrystal.interfaces.mcp.over_http import mount_mcp
+
+    return [mount_mcp(app, work)]
+
+
+if TYPE_CHECKING:
+    from sqlcrystal.interfaces.mcp.over_http import MountedMcp

@@ -1,0 +1,187 @@
+"""The OpenAI-compatible door: each database is a model, the last user message is the question."""
+
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from sqlcrystal.bank import Scope
+from sqlcrystal.interfaces.server.access import Calling
+from sqlcrystal.interfaces.server.reach import told_answer
+from sqlcrystal.interfaces.server.replies import ERRORS, Working, ended, event_stream, json_reply, with_pings
+from sqlcrystal.interfaces.server.work import Asked, Work
+from sqlcrystal.outgoing import fenced, visible
+
+router = APIRouter(prefix="/v1", tags=["chat"], responses=ERRORS)
+ROWS_IN_CHAT = 50
+# What a chat client may turn into a link, an image or HTML, and with it send a value elsewhere.
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~&:@-])")
+
+
+class ChatMessage(BaseModel):
+    """One turn; parts of text are joined, other parts are refused."""
+
+    model_config = ConfigDict(extra="allow")
+    role: Annotated[str, Field(max_length=40)]
+    content: str | list[dict[str, Any]] | None = None
+
+    def text(self) -> str:
+        """What was said."""
+        if isinstance(self.content, list):
+            return "\n".join(str(part.get("text", "")) for part in self.content if part.get("type") == "text")
+        return self.content or ""
+
+
+class ChatBody(BaseModel):
+    """A request as OpenAI's clients send it; what does not apply to SQL (temperature, …) is ignored."""
+
+    model_config = ConfigDict(extra="allow")
+    model: Annotated[str, Field(min_length=1, max_length=200)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=500)]
+    stream: bool = False
+    n: Annotated[int, Field(ge=1, le=1)] = 1
+
+
+@router.get("/models")
+async def models(caller: Calling, work: Working) -> Response:
+    """One model for each database the token may ask."""
+
+    def read() -> list[str]:
+        return [name for name in work.crystal.desk.names() if caller.allows(name, Scope.ASK)]
+
+    listed = [_model(name) for name in await work.call(read)]
+    return json_reply({"object": "list", "data": listed})
+
+
+@router.get("/models/{name}")
+async def model(name: str, caller: Calling, work: Working) -> Response:
+    """One database as a model."""
+    return json_reply(_model(await work.call(lambda: _database(work, caller, name))))
+
+
+@router.post("/chat/completions")
+async def completions(body: ChatBody, caller: Calling, work: Working) -> Response:
+    """Answer the last user message over the database that `model` names."""
+    database = await work.call(lambda: _database(work, caller, body.model))
+    question = next((turn.text() for turn in reversed(body.messages) if turn.role == "user"), "").strip()
+    if not question:
+        raise HTTPException(422, "messages: the last user message is the question, and there is none")
+    asked = work.ask(question, database=database, person=caller.person)
+    name = f"chatcmpl-{secrets.token_hex(12)}"
+    if body.stream:
+        return event_stream(_chunks(work, asked, name))
+    await ended(asked)
+    answer = await _told(work, asked)
+    return json_reply(
+        {
+            "id": name,
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": database,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": in_markdown(answer), "refusal": None},
+                    "logprobs": None,
+                    "finish_reason": "stop",
+                }
+            ],
+            "usage": _usage(answer),
+            "sqlcrystal": answer,
+        }
+    )
+
+
+async def _chunks(work: Work, asked: Asked, name: str) -> AsyncIterator[bytes]:
+    def chunk(delta: Mapping[str, object], *, finish: str | None = None, **more: object) -> bytes:
+        document = {
+            "id": name,
+            "object": "chat.completion.chunk",
+            "created": int(time.time()),
+            "model": asked.database,
+            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+            **more,
+        }
+        return b"data: " + msgspec.json.encode(document) + b"\n\n"
+
+    yield chunk({"role": "assistant", "content": ""})
+    async for kind, data in with_pings(asked):
+        if kind == "ping":
+            yield b": waiting\n\n"
+        elif kind == "error":
+            yield b"data: " + msgspec.json.encode(_error(int(data["status"]), str(data["detail"]))) + b"\n\n"
+            return
+    answer = await _told(work, asked)
+    # The SQL is told when it is final: a repair may still replace what the first attempt said.
+    for part in in_markdown(answer).splitlines(keepends=True):
+        yield chunk({"content": part})
+    yield chunk({}, finish="stop", usage=_usage(answer), sqlcrystal=answer)
+    yield b"data: [DONE]\n\n"
+
+
+async def _told(work: Work, asked: Asked) -> dict[str, Any]:
+    answer = asked.answer
+    if answer is None:
+        raise asked.error or HTTPException(503, "the server is stopping")
+    return await work.call(lambda: told_answer(work.crystal, answer))
+
+
+def in_markdown(answer: Mapping[str, Any]) -> str:
+    """An answer as Markdown in which nothing of the database can become a link, an image or HTML."""
+    parts = [fenced(visible(answer["sql"])) if answer["sql"] else "The reply held no SQL."]
+    if answer["error"]:
+        parts.append(f"It did not run: {plain(answer['error'])}")
+    elif answer["sql"]:
+        rows = answer["rows"] or []
+        parts.append(_table(answer["columns"], rows[:ROWS_IN_CHAT]))
+        count = answer["row_count"]
+        shown = min(len(rows), ROWS_IN_CHAT)
+        words = f"{count} row{'' if count == 1 else 's'}"
+        parts.append(f"First {shown} of {words}." if count > shown else f"{words}.")
+    used = ", ".join(f"`{card['id'][:8]}`" for card in answer["cards"])
+    parts.append(f"Answer `{answer['id']}`, {'cards used: ' + used if used else 'no cards used'}. Not judged yet.")
+    return "\n\n".join(parts)
+
+
+def plain(text: object) -> str:
+    """Text that Markdown leaves alone, on one line."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(visible(str(text)).split()))
+
+
+def _table(columns: list[str], rows: list[list[Any]]) -> str:
+    head = ["| " + " | ".join(plain(column) or " " for column in columns) + " |", "|" + " --- |" * len(columns)]
+    body = ["| " + " | ".join("NULL" if cell is None else plain(cell) for cell in row) + " |" for row in rows]
+    return "\n".join([*head, *body])
+
+
+def _database(work: Work, caller: Calling, name: str) -> str:
+    seen = [known for known in work.crystal.desk.names() if caller.allows(known, Scope.ASK)]
+    if name not in seen:
+        raise HTTPException(404, f"model: no {name!r} here, or not for you; choose from {', '.join(seen) or 'none'}")
+    return name
+
+
+def _model(name: str) -> dict[str, object]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "sqlcrystal"}
+
+
+def _usage(answer: Mapping[str, Any]) -> dict[str, int]:
+    prompt, completion = answer["prompt_tokens"], answer["completion_tokens"]
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _error(status: int, detail: str) -> dict[str, object]:
+    kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "invalid_request_error")
+    kind = "server_error" if status >= 500 else kind
+    return {"error": {"message": detail, "type": kind, "param": None, "code": None}}
+
+
+def error_reply(status: int, detail: object) -> Response:
+    """An error as OpenAI's clients read it."""
+    return json_reply(_error(status, detail if isinstance(detail, str) else str(detail)), status=status)

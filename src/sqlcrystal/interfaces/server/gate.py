@@ -1,0 +1,118 @@
+"""The one door of every request: who is it, may they go on, how long did it take, and headers that browsers obey."""
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+
+from fastapi import Request
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sqlcrystal.interfaces.server.access import Caller
+from sqlcrystal.interfaces.server.limits import RateLimit
+from sqlcrystal.interfaces.server.logs import event
+from sqlcrystal.interfaces.server.metrics import Metrics
+
+OPEN = frozenset({"/health", "/ready", "/login"})
+OPEN_FOLDER = "/static/"
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+Recognise = Callable[[Request], Awaitable[Caller | None]]
+
+
+class Gate:
+    """ASGI middleware: nothing is reached without a token but health, the login page and what that page looks like."""
+
+    def __init__(self, app: ASGIApp, *, recognise: Recognise, rate: RateLimit, metrics: Metrics) -> None:
+        """Wrap the application."""
+        self._app = app
+        self._recognise = recognise
+        self._rate = rate
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or say why not."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = 500
+        request_id = secrets.token_hex(6)
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def dressed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Content-Security-Policy", CONTENT_POLICY)
+                headers.setdefault("Cache-Control", "no-store")
+                headers["X-Request-Id"] = request_id
+            await send(message)
+
+        try:
+            refusal = await self._refusal(Request(scope))
+            if refusal is None:
+                await self._app(scope, receive, dressed)
+            else:
+                await refusal(scope, receive, dressed)
+        finally:
+            self._note(scope, status, time.perf_counter() - began)
+
+    async def _refusal(self, request: Request) -> Response | None:
+        path = request.url.path
+        if path in OPEN or path.startswith(OPEN_FOLDER):
+            address = f"address {request.client.host if request.client else ''}"
+            if path == "/login" and (wait := self._rate.seconds_to_wait(address)):
+                return _refused(path, 429, "too many requests", {"Retry-After": str(int(wait) + 1)})
+            return None
+        caller = await self._recognise(request)
+        if caller is None:
+            if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
+                return RedirectResponse("/login", status_code=303)
+            detail = "a token is needed: Authorization: Bearer sqlc_…"
+            return _refused(path, 401, detail, {"WWW-Authenticate": "Bearer"})
+        wait = self._rate.seconds_to_wait(caller.grant.id)
+        if wait:
+            detail = f"too many requests; wait {wait:.1f} s"
+            return _refused(path, 429, detail, {"Retry-After": str(int(wait) + 1)})
+        request.state.caller = caller
+        return None
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "") or "none"
+        self._metrics.requests.labels(route, str(status)).inc()
+        self._metrics.request_seconds.labels(route).observe(seconds)
+        state = scope["state"]
+        caller: Caller | None = state.get("caller")
+        event(
+            "request",
+            id=state["request_id"],
+            method=scope["method"],
+            route=route,
+            status=status,
+            ms=round(seconds * 1000, 1),
+            token=caller.grant.id if caller else "",
+        )
+
+
+def _refused(path: str, status: int, detail: str, headers: dict[str, str]) -> Response:
+    if path.startswith("/v1/"):
+        kind = "rate_limit_error" if status == 429 else "authentication_error"
+        body: dict[str, object] = {"error": {"message": detail, "type": kind, "param": None, "code": None}}
+    else:
+        body = {"detail": detail}
+    return JSONResponse(body, status_code=status, headers=headers)

@@ -1,0 +1,62 @@
+"""The process: listen, say where, serve until told to stop, and let what is under way end first."""
+
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.interfaces.server.app import make_app
+from sqlcrystal.interfaces.server.logs import log_lines
+from sqlcrystal.interfaces.server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from sqlcrystal.serving import Crystal
+
+
+def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, log_level: str) -> None:
+    """Serve until SIGTERM or Ctrl+C."""
+    log_lines(log_level)
+    app = make_app(crystal, settings)
+    from sqlcrystal.interfaces.server.tracing import trace
+
+    trace(app)
+    listening = _listen(host, port)
+    address = f"http://{host}:{listening.getsockname()[1]}"
+    print(_welcome(crystal, settings, address), file=sys.stderr, flush=True)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,  # the gate writes its own line, without queries
+        server_header=False,
+        proxy_headers=settings.secure_cookie,
+        forwarded_allow_ips="*" if settings.secure_cookie else None,
+        timeout_graceful_shutdown=int(settings.stop_seconds) + 5,
+        timeout_keep_alive=30,
+        limit_concurrency=2000,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise ConfigError(f"--host {host} --port {port}: cannot listen there ({error.strerror})") from None
+    return listening
+
+
+def _welcome(crystal: "Crystal", settings: ServerSettings, address: str) -> str:
+    if settings.demo:
+        from sqlcrystal.interfaces.server.demo import demo_token
+
+        return f"sqlcrystal demo: open {address}/login#{demo_token(crystal)}"
+    if not any(not grant.revoked_at for grant in crystal.store.tokens.all()):
+        made = "sqlcrystal token create NAME --scope ask --scope judge --scope manage"
+        return f"sqlcrystal serves {address}, but nobody has a token yet; make one: {made}"
+    return f"sqlcrystal serves {address}"

@@ -1,0 +1,28 @@
+"""What whoever runs the service may set: limits, and what of the outside world it believes."""
+
+from msgspec import Struct
+
+
+class ServerSettings(Struct, frozen=True, kw_only=True):
+    """Limits of one process; each has a flag of the same name in `sqlcrystal serve`."""
+
+    at_once: int = 4
+    """Questions worked on at a time, per database."""
+    waiting: int = 50
+    """Questions that may wait for their turn, per database; the next one is turned away."""
+    answer_seconds: float = 120.0
+    """An answer that takes longer is given up."""
+    requests_per_minute: int = 600
+    """Of one token; the bucket holds a sixth of it for bursts."""
+    body_bytes: int = 256 * 1024
+    stop_seconds: float = 20.0
+    """How long a stopping server waits for answers under way."""
+    session_hours: float = 12.0
+    """How long a browser stays logged in."""
+    secure_cookie: bool = False
+    """Whether browsers may send the session over HTTPS only; on behind a proxy that ends TLS."""
+    allow_write: bool = False
+    """Whether MCP clients may confirm and reject."""
+    studies: str = "runs"
+    """The folder whose study reports the page shows."""
+    demo: bool = False

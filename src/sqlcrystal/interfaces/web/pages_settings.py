@@ -1,0 +1,127 @@
+"""Settings: databases, the model, tokens; and what the demo is."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, HTTPException, Request
+from starlette.responses import RedirectResponse, Response
+
+from sqlcrystal.bank import Grant, Scope
+from sqlcrystal.bank.access import EVERY_DATABASE
+from sqlcrystal.errors import SqlcrystalError
+from sqlcrystal.interfaces.server.access import Caller, Calling
+from sqlcrystal.interfaces.server.api_manage import TokenId
+from sqlcrystal.interfaces.server.reach import grants_for, may_grant
+from sqlcrystal.interfaces.server.replies import Working
+from sqlcrystal.interfaces.server.work import Work
+from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/settings")
+async def settings_page(request: Request, caller: Calling, work: Working) -> Response:
+    """What is set, and who may do what."""
+    return page(request, "settings.html", **await work.call(lambda: _values(work, caller)))
+
+
+@router.post("/settings/tokens")
+async def issue(
+    *,
+    request: Request,
+    caller: Calling,
+    work: Working,
+    person: Annotated[str, Form(min_length=1, max_length=100)],
+    on: Annotated[str, Form(min_length=1, max_length=200)],
+    scope: Annotated[list[Scope] | None, Form(max_length=3)] = None,
+) -> Response:
+    """Make a token and show it this once."""
+    if not may_grant(caller, on):
+        raise HTTPException(403, "your token lacks the scope 'manage' there")
+    if not scope:
+        raise HTTPException(422, "scopes: choose at least one of ask, judge, manage")
+
+    def write() -> tuple[str, dict[str, Any]]:
+        token, _ = work.crystal.store.tokens.issue(person, [(on, each) for each in scope], by=caller.person)
+        return token, _values(work, caller)
+
+    token, values = await work.call(write)
+    return page(request, "settings.html", **{**values, "issued": token, "issued_for": person})
+
+
+@router.post("/settings/tokens/{token_id}/revoke")
+async def revoke(token_id: TokenId, caller: Calling, work: Working) -> Response:
+    """End a token."""
+
+    def write() -> None:
+        if token_id not in {grant.id for grant in grants_for(work.crystal, caller)}:
+            raise HTTPException(404, "no token of this id here, or not for you")
+        work.crystal.store.tokens.revoke(token_id, by=caller.person)
+
+    caller.require_anywhere(Scope.MANAGE)
+    await work.call(write)
+    return RedirectResponse("/settings", status_code=303)
+
+
+def _values(work: Work, caller: Caller) -> dict[str, Any]:
+    manages = caller.may_anywhere(Scope.MANAGE)
+    return {
+        "states": [_state(work, state) for state in work.crystal.databases() if caller.sees(state.name)],
+        "model_name": _model_name(work),
+        "may_manage": manages,
+        "grants": [_grant(grant) for grant in grants_for(work.crystal, caller)] if manages else [],
+        "grantable": [name for name in (EVERY_DATABASE, *databases_of(work, caller)) if may_grant(caller, name)],
+        "scopes": [str(scope) for scope in Scope],
+        "issued": "",
+        "issued_for": "",
+    }
+
+
+def _model_name(work: Work) -> str:
+    try:
+        return work.crystal.desk.model.name
+    except SqlcrystalError as error:
+        return str(error)
+
+
+def _state(work: Work, state: Any) -> dict[str, Any]:
+    entry = work.crystal.desk.team.databases.get(state.name)
+    return {
+        "name": state.name,
+        "dialect": state.dialect,
+        "error": state.error,
+        "cards": state.cards,
+        "values": f"values {entry.values}" if entry else "values allowed",
+        "replay": entry.replay if entry else False,
+        "hold_out": f"{entry.hold_out:.0%}" if entry else "0%",
+    }
+
+
+def _grant(grant: Grant) -> dict[str, Any]:
+    by_database: dict[str, list[str]] = {}
+    for database, scope in sorted(grant.scopes):
+        by_database.setdefault("every database" if database == EVERY_DATABASE else database, []).append(str(scope))
+    return {
+        "id": grant.id,
+        "person": grant.person,
+        "made_at": grant.made_at,
+        "made_by": grant.made_by,
+        "may": "; ".join(f"{name}: {', '.join(scopes)}" for name, scopes in by_database.items()),
+        "state": "revoked" if grant.revoked_at else "stands",
+    }
+
+
+@router.get("/demo")
+async def demo_page(request: Request, caller: Calling, work: Working, database: str = "") -> Response:
+    """What was recorded, and how to get a live model."""
+    if not work.settings.demo:
+        raise HTTPException(404, "this is not the demo")
+    name = chosen_database(request, work, caller, database)
+    recorded: Any = work.crystal
+    return page(
+        request,
+        "demo.html",
+        database=name,
+        databases=databases_of(work, caller),
+        questions=recorded.recorded_questions(name),
+        model_name=_model_name(work),
+    )

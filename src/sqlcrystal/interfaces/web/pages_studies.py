@@ -1,0 +1,90 @@
+"""Studies: the reports that lie in a folder, opened or side by side."""
+
+import json
+import mimetypes
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from starlette.responses import FileResponse, Response
+
+from sqlcrystal.interfaces.server.access import Calling
+from sqlcrystal.interfaces.server.reach import require_owner
+from sqlcrystal.interfaces.server.replies import Working
+from sqlcrystal.interfaces.web.rendering import page
+
+router = APIRouter(include_in_schema=False)
+# A report is a page of its own, with its style inside: it may look as it likes and do nothing.
+REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; sandbox; frame-ancestors 'self'"
+FIGURES = (
+    ("Verdict", "verdict"),
+    ("P_0, no memory", "p0"),
+    ("P_M, with cards", "pm"),
+    ("P_K, repaired on demand", "pk"),
+    ("Lift", "lift_pp"),
+    ("Lift, 95 % interval", "lift_ci_pp"),
+    ("CR", "cr"),
+    ("CR, 95 % interval", "cr_ci"),
+    ("Fixed", "fixed"),
+    ("Broke", "broke"),
+    ("Questions held out", "n_heldout"),
+    ("Databases", "n_databases"),
+    ("Cards", "cards"),
+)
+
+
+@router.get("/studies")
+async def studies_page(
+    request: Request, caller: Calling, work: Working, study: Annotated[list[str] | None, Query(max_length=20)] = None
+) -> Response:
+    """Every study with a report; the chosen ones side by side."""
+    require_owner(caller)
+    folder = Path(work.settings.studies)
+    studies = await work.call(lambda: _studies(folder))
+    compared = [each for each in studies if each["name"] in (study or [])]
+    rows = [(name, [_figure(each["summary"].get(key)) for each in compared]) for name, key in FIGURES]
+    return page(
+        request,
+        "studies.html",
+        studies=studies,
+        chosen=study or [],
+        compared=compared,
+        rows=rows,
+        folder=str(folder),
+    )
+
+
+@router.get("/studies/{name}/{file:path}")
+async def report_file(name: str, file: str, caller: Calling, work: Working) -> Response:
+    """A file of a report."""
+    require_owner(caller)
+    root = (Path(work.settings.studies) / name / "report").resolve()
+    found = (root / file).resolve()
+    inside = root.is_relative_to(Path(work.settings.studies).resolve()) and found.is_relative_to(root)
+    if not inside or not found.is_file():
+        raise HTTPException(404, "no such report")
+    media = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
+    return FileResponse(found, media_type=media, headers={"Content-Security-Policy": REPORT_POLICY})
+
+
+def _studies(folder: Path) -> list[dict[str, Any]]:
+    found = []
+    for summary in sorted(folder.glob("*/summary.json")):
+        if not (summary.parent / "report" / "index.html").is_file():
+            continue
+        try:
+            told = json.loads(summary.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(told, dict):
+            known = {key: str(told.get(key, "")) for key in ("model", "benchmark")}
+            found.append({"name": summary.parent.name, "summary": told, **known})
+    return found
+
+
+def _figure(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, list):
+        return " to ".join(_figure(each) for each in value)
+    return f"{value:.1f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,119 @@
+"""Templates into pages: everything is escaped, and every page knows who is looking, at which database."""
+
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import HTMLResponse
+
+from sqlcrystal.bank import Scope
+from sqlcrystal.interfaces.server.access import Caller
+from sqlcrystal.interfaces.server.work import Work
+from sqlcrystal.interfaces.web.keys import KEYS, press
+from sqlcrystal.interfaces.web.text import coloured, show_cell
+from sqlcrystal.outgoing import visible
+from sqlcrystal.version import __version__
+
+FOLDER = Path(__file__).parent
+PAGES = (
+    ("Ask", "/", "ask page"),
+    ("Queue", "/queue", "queue page"),
+    ("Bank", "/bank", "bank page"),
+    ("Value", "/value", "value page"),
+    ("Studies", "/studies", "studies page"),
+    ("Settings", "/settings", "settings page"),
+)
+DATABASE_COOKIE = "database"
+
+
+@cache
+def environment() -> Environment:
+    """The templates of this package; a name that is missing is an error, text is escaped."""
+    made = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals.update(
+        key=press,
+        keys=KEYS,
+        visible=lambda text: visible(str(text)),
+        coloured=coloured,
+        show_cell=show_cell,
+        day=day,
+        fresh=False,
+        queue_next="",
+        view=None,
+    )
+    return made
+
+
+def day(moment: str) -> str:
+    """3 Mar 2026; what cannot be read stays as it is."""
+    try:
+        parsed = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+    except ValueError:
+        return moment
+    return f"{parsed.day} {parsed:%b %Y}"
+
+
+def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """A whole page."""
+    work: Work = request.app.state.work
+    caller: Caller | None = getattr(request.state, "caller", None)
+    theme = request.cookies.get("theme", "")
+    common: dict[str, Any] = {
+        "version": __version__,
+        "theme": theme if theme in {"light", "dark"} else "",
+        "person": caller.person if caller else "",
+        "demo": work.settings.demo and caller is not None,
+        "navigation": _navigation(request, caller, values.get("waiting_count", 0)),
+        "databases": [],
+        "any_database": False,
+        "database": "",
+        "database_action": request.url.path,
+    }
+    text = environment().get_template(template).render({**common, **values})
+    return HTMLResponse(text, status_code=status)
+
+
+def fragment(template: str, **values: Any) -> HTMLResponse:
+    """A part of a page, for the script to put in place."""
+    return HTMLResponse(environment().get_template(template).render(values))
+
+
+def _navigation(request: Request, caller: Caller | None, waiting: int) -> list[dict[str, Any]]:
+    if caller is None:
+        return []
+    hidden = set() if caller.may_anywhere(Scope.JUDGE) else {"Queue"}
+    path = request.url.path
+    return [
+        {
+            "name": name,
+            "href": href,
+            "key": key,
+            "here": path == href or (href != "/" and path.startswith(href)) or (href == "/" and path.startswith("/a/")),
+            "count": waiting if name == "Queue" else 0,
+        }
+        for name, href, key in PAGES
+        if name not in hidden
+    ]
+
+
+def databases_of(work: Work, caller: Caller) -> list[str]:
+    """The databases a caller sees, by name."""
+    return sorted(caller.seen(work.crystal.desk.names()))
+
+
+def chosen_database(request: Request, work: Work, caller: Caller, wanted: str | None) -> str:
+    """The database a page is about: the one asked for, the last one looked at, or the first."""
+    seen = databases_of(work, caller)
+    for name in (wanted, request.cookies.get(DATABASE_COOKIE)):
+        if name in seen:
+            return str(name)
+    return seen[0] if seen else ""

@@ -1,0 +1,43 @@
+"""Taking a verdict back: its card leaves service, and what it had put out of service returns."""
+
+from sqlcrystal.bank import Verdict
+from sqlcrystal.bank.records import JUDGED
+from sqlcrystal.errors import UserError
+from sqlcrystal.serving.banking import Ruling
+from sqlcrystal.serving.desk import Desk
+from sqlcrystal.types import CardId, CardStatus
+
+
+def undo(desk: Desk, name: str, *, by: str = "") -> Ruling:
+    """Undo the verdict that stands on an answer; what was said stays on record."""
+    person = desk.person(by)
+    store = desk.store
+    with store.transaction():
+        record = store.answers.get(name)
+        standing = store.decisions.standing(record.id)
+        if standing is None or standing.verdict not in JUDGED:
+            raise UserError(f"answer {record.id}: no verdict stands on it")
+        decided = store.decisions.decide(record.id, Verdict.UNDONE, by=person, signal="user")
+        reason = f"verdict on answer {record.id} undone"
+        if standing.card:
+            store.bank.set_statuses([standing.card], CardStatus.DISABLED, by=person, reason=reason)
+        caused = {f"replaced by card {standing.card}", f"answer {record.id} was rejected"}
+        same = store.bank.find(database=record.database, status=CardStatus.DISABLED, question=record.question)
+        back = [card.id for card in same if _last_reason(desk, card.id) in caused and card.id != standing.card]
+        store.bank.set_statuses(back, CardStatus.ACTIVE, by=person, reason=reason)
+    return Ruling(
+        id=record.id,
+        database=record.database,
+        verdict=Verdict.UNDONE,
+        by=decided.decision.by,
+        signal="user",
+        card=CardId(standing.card),
+        replaced=tuple(back),
+        memory=record.memory,
+        new=decided.new,
+    )
+
+
+def _last_reason(desk: Desk, card_id: str) -> str:
+    history = desk.store.bank.history(card_id)
+    return history[-1].reason if history else ""

@@ -1,0 +1,20 @@
+"""Fixtures: a service of one's own, or one that the tests of a module share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from running_service import Service, serving
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with serving(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("service")) as running:
+        yield running

@@ -1,0 +1,188 @@
+"""Every route × every kind of token, from one table; and two tenants who see nothing of each other."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from running_service import ASKED, Service
+from sqlcrystal.interfaces.server.app import make_app
+from sqlcrystal.interfaces.server.gate import OPEN, OPEN_FOLDER
+
+ASK, JUDGE, MANAGE, OWNER, ANYBODY, EVERYONE = "ask", "judge", "manage", "owner", "anybody", "everyone"
+MAY = {
+    ASK: {"ask", "judge", "manage", "owner"},
+    JUDGE: {"judge", "manage", "owner"},
+    MANAGE: {"manage", "owner"},
+    OWNER: {"owner"},
+    ANYBODY: {"ask", "judge", "manage", "other", "owner"},
+    EVERYONE: {"", "ask", "judge", "manage", "other", "owner", "revoked", "invented"},
+}
+KINDS = ("", "invented", "revoked", "ask", "judge", "manage", "other", "owner")
+
+
+class Door(NamedTuple):
+    """A route, who may pass, and what they send; `of` is what the address is about."""
+
+    method: str
+    path: str
+    who: str
+    json: dict[str, Any] | None = None
+    form: dict[str, str] | None = None
+
+
+CHAT = {"model": "shop", "messages": [{"role": "user", "content": ASKED}]}
+TOOL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+DOORS = (
+    Door("GET", "/health", EVERYONE),
+    Door("GET", "/ready", EVERYONE),
+    Door("GET", "/login", EVERYONE),
+    Door("GET", "/static/{path}", EVERYONE),
+    Door("POST", "/login", ANYBODY, form={"token": "{own}"}),
+    Door("POST", "/logout", ANYBODY),
+    Door("GET", "/metrics", OWNER),
+    Door("GET", "/openapi.json", ANYBODY),
+    Door("POST", "/mcp", ANYBODY, json=TOOL),
+    Door("POST", "/api/ask", ASK, json={"question": ASKED, "database": "shop"}),
+    Door("POST", "/api/asks/{ticket}/stop", "nobody"),
+    Door("GET", "/api/answers?database=shop", ASK),
+    Door("GET", "/api/answers/{answer}", ASK),
+    Door("POST", "/api/answers/{answer}/confirm", JUDGE, json={}),
+    Door("POST", "/api/answers/{answer}/correct", JUDGE, json={"sql": "SELECT 2"}),
+    Door("POST", "/api/answers/{answer}/reject", JUDGE, json={"repair": False}),
+    Door("POST", "/api/answers/{judged}/undo", JUDGE),
+    Door("POST", "/api/run", ASK, json={"sql": "SELECT 1", "database": "shop"}),
+    Door("GET", "/api/queue?database=shop", JUDGE),
+    Door("GET", "/api/cards?database=shop", ASK),
+    Door("GET", "/api/cards/{card}", ASK),
+    Door("PATCH", "/api/cards/{card}", MANAGE, json={"status": "active"}),
+    Door("DELETE", "/api/cards/{card}", MANAGE),
+    Door("POST", "/api/cards/revoke", MANAGE, json={"database": "shop", "by": "nobody"}),
+    Door("GET", "/api/databases", ANYBODY),
+    Door("GET", "/api/databases/shop/schema", ASK),
+    Door("GET", "/api/tokens", "manage anywhere"),
+    Door("POST", "/api/tokens", MANAGE, json={"person": "x", "databases": ["shop"], "scopes": ["ask"]}),
+    Door("DELETE", "/api/tokens/{spare}", MANAGE),
+    Door("GET", "/v1/models", ANYBODY),
+    Door("GET", "/v1/models/shop", ASK),
+    Door("POST", "/v1/chat/completions", ASK, json=CHAT),
+    Door("GET", "/", ANYBODY),
+    Door("POST", "/ask", ASK, form={"question": ASKED, "database": "shop"}),
+    Door("GET", "/a/{answer}", ASK),
+    Door("GET", "/a/{answer}/rows.csv", ASK),
+    Door("POST", "/a/{answer}/confirm", JUDGE),
+    Door("POST", "/a/{answer}/correct", JUDGE, form={"sql": "SELECT 2"}),
+    Door("POST", "/a/{answer}/reject", JUDGE),
+    Door("POST", "/a/{judged}/undo", JUDGE),
+    Door("POST", "/run", ASK, form={"sql": "SELECT 1", "database": "shop"}),
+    Door("GET", "/queue", ANYBODY),
+    Door("GET", "/bank", ANYBODY),
+    Door("POST", "/bank", MANAGE, form={"action": "disable", "database": "shop", "card": "{card}"}),
+    Door("POST", "/bank/revoke", MANAGE, form={"database": "shop", "by": "nobody"}),
+    Door("GET", "/bank/export?database=shop", MANAGE),
+    Door("GET", "/bank/{card}", ASK),
+    Door("POST", "/bank/{card}/disable", MANAGE),
+    Door("GET", "/value", ANYBODY),
+    Door("GET", "/studies", OWNER),
+    Door("GET", "/studies/{study}/index.html", "nobody"),
+    Door("GET", "/settings", ANYBODY),
+    Door("POST", "/settings/tokens", MANAGE, form={"person": "x", "on": "shop", "scope": "ask"}),
+    Door("POST", "/settings/tokens/{spare}/revoke", MANAGE),
+    Door("GET", "/demo", "nobody"),
+)
+MAY |= {"nobody": set(), "manage anywhere": {"manage", "other", "owner"}}
+
+
+@pytest.fixture(scope="module")
+def service(shared_service: Service) -> Service:
+    return shared_service
+
+
+def things(service: Service) -> dict[str, str]:
+    """An answer, a judged answer, its card and a token, all of the shop."""
+    answer, judged = service.ask(), service.ask()
+    with service.client() as client:
+        card = client.post(f"/api/answers/{judged['id']}/confirm", json={}).json()["card"]
+        body = {"person": "spare", "databases": ["shop"], "scopes": ["ask"]}
+        spare = client.post("/api/tokens", json=body).json()["id"]
+    return {
+        "answer": answer["id"],
+        "judged": judged["id"],
+        "card": card,
+        "spare": spare,
+        "path": "style.css",
+        "ticket": "none",
+        "study": "none",
+    }
+
+
+def knock(service: Service, door: Door, kind: str, names: dict[str, str]) -> httpx.Response:
+    path = door.path.format(**names)
+    form = {key: value.format(own=service.tokens.get(kind, ""), **names) for key, value in (door.form or {}).items()}
+    # Two representations for MCP, as its specification asks; none of HTML, so that a refusal is told as JSON.
+    headers = {"Accept": "application/json, text/event-stream" if door.path == "/mcp" else "application/json"}
+    headers |= {"Sec-Fetch-Site": "same-origin"}
+    with service.client(kind) as client:
+        return client.request(door.method, path, json=door.json, data=form or None, headers=headers)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: f"{door.method} {door.path}")
+def test_a_door_opens_for_whoever_its_table_names_and_nobody_else(service: Service, door: Door) -> None:
+    for kind in KINDS:
+        reply = knock(service, door, kind, things(service) if "{" in door.path or door.form else {})
+        opened = reply.status_code in {200, 201, 204, 303}
+        assert opened is (kind in MAY[door.who]), f"{kind or 'no token'}: {reply.status_code} {reply.text[:300]}"
+        if kind in {"", "invented", "revoked"} and not opened:
+            assert reply.status_code == 401
+
+
+def test_the_table_names_every_route_of_the_service(service: Service) -> None:
+    tabled = {(door.method, door.path.partition("?")[0]) for door in DOORS}
+    same = {"/studies/{study}/index.html": "/studies/{name}/{file:path}"}
+    known = {(method, same.get(path, path)) for method, path in tabled}
+    there = set(routes(make_app(service.crystal)))
+    shapes = {(method, shape(path)) for method, path in known}
+    missing = sorted((method, path) for method, path in there if (method, shape(path)) not in shapes)
+    assert not missing
+
+
+def routes(app: Any) -> Iterator[tuple[str, str]]:
+    for context in iter_route_contexts(app.routes):
+        path = str(getattr(context, "path", None) or getattr(context.route, "path", ""))
+        methods = getattr(context, "methods", None) or getattr(context.route, "methods", None) or {"GET"}
+        if path != "/static":
+            yield from ((method, path) for method in methods - {"HEAD"})
+
+
+def shape(path: str) -> str:
+    """A path with its parameters made alike."""
+    names = {"card_id": "card", "answer_id": "answer", "judged": "answer", "token_id": "spare", "file:path": "file"}
+    for name, other in names.items():
+        path = path.replace("{" + name + "}", "{" + other + "}")
+    fixed = {"/a/{answer}/rows.{kind}": "/a/{answer}/rows.csv", "/bank/{card}/{action}": "/bank/{card}/disable"}
+    fixed |= {"/api/databases/{name}/schema": "/api/databases/shop/schema", "/v1/models/{name}": "/v1/models/shop"}
+    return fixed.get(path, path)
+
+
+def test_only_health_the_login_page_and_its_looks_are_open() -> None:
+    open_doors = {door.path for door in DOORS if door.who is EVERYONE}
+    assert {*OPEN, f"{OPEN_FOLDER}{{path}}"} == open_doors
+
+
+def test_a_cookie_alone_does_nothing_for_a_page_of_another_origin(service: Service) -> None:
+    answer = service.ask()
+    for origin in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {}):
+        cookies = {"sqlcrystal_session": service.tokens["owner"]}
+        with httpx.Client(base_url=service.url, cookies=cookies, headers=origin) as client:
+            assert client.post(f"/a/{answer['id']}/confirm").status_code == 401
+            assert client.post("/api/ask", json={"question": ASKED, "database": "shop"}).status_code == 401
+
+
+def test_a_path_or_url_given_as_a_database_is_not_opened(service: Service) -> None:
+    place = service.crystal.desk.team.databases["shop"].url
+    for name in (place, f"sqlite:///{place}", "postgresql://127.0.0.1/x"):
+        with service.client() as client:
+            assert client.post("/api/run", json={"sql": "SELECT 1", "database": name}).status_code == 404
+            assert client.get("/api/cards", params={"database": name}).status_code == 404
