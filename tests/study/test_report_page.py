@@ -173,6 +173,16 @@ def test_with_no_card_banked_there_is_nothing_to_compare() -> None:
     assert "interval" not in " ".join(text for _, text in document.sentences.opening)
 
 
+def test_answers_that_nobody_could_judge_are_no_result() -> None:
+    ledger = synthetic_ledger(only=("none", "W0"), databases=("db_clinic", "db_hangar", "db_museum"))
+    refused = tuple(
+        msgspec.structs.replace(row, kind="unevaluable", right=False, first_right=False) for row in ledger.outcomes
+    )
+    document = make_document([Facts(msgspec.structs.replace(ledger, outcomes=refused))])
+    assert document.summary.verdict == "not measured: no pair of answers could be judged"
+    assert "none could be compared with gold" in document.sentences.found
+
+
 def test_one_database_gets_a_question_level_interval_labelled_as_such() -> None:
     document = small(databases=("db_clinic",))
     assert document.summary.lift_ci_pp is None

@@ -17,7 +17,7 @@ from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.glossary import WORDS, source_note
 from sqlcrystal.study.report.summary import Summary
 from sqlcrystal.study.report.value_tables import database_effects
-from sqlcrystal.study.report.verdict import NOT_MEASURED, NOTHING_BANKED
+from sqlcrystal.study.report.verdict import NOT_JUDGED, NOTHING_BANKED, UNKNOWN
 from sqlcrystal.study.report.wording import interval, judged, kept_ratios, listed, percent, plural, points, probability
 
 
@@ -70,7 +70,9 @@ def _asked(facts: Facts, summary: Summary) -> str:
 
 
 def _found(summary: Summary) -> str:
-    if summary.verdict == NOT_MEASURED or summary.p0 is None or summary.pm is None or summary.lift_pp is None:
+    if summary.verdict == NOT_JUDGED:
+        return f"Nothing: of {plural(summary.n_heldout, 'held-out answer')} none could be compared with gold."
+    if summary.p0 is None or summary.pm is None or summary.lift_pp is None:
         return "Nothing yet: answers with memory, without it, or both are not recorded."
     if summary.verdict == NOTHING_BANKED:
         return (
@@ -85,7 +87,7 @@ def _found(summary: Summary) -> str:
 
 
 def _sure(lift: Finding | None, summary: Summary) -> str:
-    if lift is None or summary.verdict in (NOT_MEASURED, NOTHING_BANKED):
+    if lift is None or summary.verdict in (*UNKNOWN, NOTHING_BANKED):
         return f"{_capital(summary.verdict)}."
     result = lift.result
     few = " Fewer than three seeds establish nothing." if lift.preliminary else ""
@@ -137,7 +139,8 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
             f"A banked question asked again is right {percent(summary.replay)}% of the time with its own card"
             f"{kept}{bare}."
         )
-    effects = [effect for effect, _ in database_effects(facts)] if summary.verdict != NOTHING_BANKED else []
+    told = summary.verdict not in (*UNKNOWN, NOTHING_BANKED)
+    effects = [effect for effect, _ in database_effects(facts)] if told else []
     if len(effects) > 1:
         gained, lost = sum(e.net > 0 for e in effects), [e.name for e in effects if e.net < 0]
         down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""

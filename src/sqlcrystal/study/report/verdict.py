@@ -6,13 +6,15 @@ from sqlcrystal.study.report.wording import plural
 
 NOTHING_BANKED = "nothing to compare: no card was banked"
 NOT_MEASURED = "not measured: memory or no memory is not recorded"
+NOT_JUDGED = "not measured: no pair of answers could be judged"
+UNKNOWN = (NOT_MEASURED, NOT_JUDGED)
 
 
 def verdict(facts: Facts) -> str:
     """What the study says of memory on new questions, and no more."""
     lift = headline(facts)
     if lift is None:
-        return NOT_MEASURED
+        return NOT_JUDGED if facts.headline else NOT_MEASURED
     if not any(row.cards for row in facts.rows(facts.default)):
         return NOTHING_BANKED
     if lift.result.p_value is None:
