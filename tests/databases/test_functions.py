@@ -1,11 +1,15 @@
 """Functions by what they are: lists are the engines' own, calls are found wherever they stand, owners allow more."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
-import function_lists
 import pytest
-from engines import Server
 
+from databases import function_lists
+from engines import Server
 from sqlcrystal.databases import guard, open_database
 from sqlcrystal.databases.functions import Functions, _lists
 from sqlcrystal.databases.parsing import tokenize
@@ -151,3 +155,25 @@ def test_an_account_that_may_do_more_than_read_is_refused(engine_name: str, requ
     ):
         assert isinstance(database.execute("SELECT count(*) FROM team"), Rows)
         database.close()
+
+
+def test_the_command_line_opens_such_an_account_when_told_to(mysql_server: Server, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text(
+        json.dumps({"question": "q", "sql": "SELECT count(*) FROM team", "database": "league"})
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "sqlcrystal.interfaces.cli.app",
+        "benchmark",
+        "check",
+        "own",
+        "--data",
+        str(tmp_path),
+    ]
+    command += ["--databases", f"league={mysql_server.owner}"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "--allow-privileged" in refused.stderr
+    allowed = subprocess.run([*command, "--allow-privileged"], capture_output=True, text=True, check=False)
+    assert allowed.returncode == 0, allowed.stderr

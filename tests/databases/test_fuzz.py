@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from fuzzing import ENGINES, fuzz, league
+
+from databases.fuzzing import ENGINES, fuzz, league
 
 COUNT = int(os.environ.get("SQLCRYSTAL_FUZZ", "20000"))
 

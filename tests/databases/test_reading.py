@@ -100,7 +100,7 @@ def test_a_mariadb_server_with_other_modes_still_reads_as_the_guard_does(mysql_s
     import sqlalchemy as sa
 
     owner = sa.make_url(mysql_server.owner)
-    connection = pymysql.connect(host=owner.host, port=owner.port, user="root", autocommit=True)
+    connection = pymysql.connect(host=owner.host, port=int(owner.port or 0), user="root", autocommit=True)
     with connection.cursor() as cursor:
         cursor.execute("SELECT @@global.sql_mode")
         before = cursor.fetchone()[0]  # type: ignore[index]

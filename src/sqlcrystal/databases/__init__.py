@@ -1,5 +1,6 @@
 """Real databases, opened read-only behind two locks: the guard (what SQL may run) and the engine (what it may do)."""
 
+import os
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,10 +12,11 @@ from sqlcrystal.errors import ConfigError
 if TYPE_CHECKING:
     from sqlcrystal.protocols import Database
 
-__all__ = ["open_database", "privileged"]
+__all__ = ["PRIVILEGED_VARIABLE", "open_database"]
 
 _MODULES = {"postgres": ("sqlalchemy", "psycopg"), "mysql": ("sqlalchemy", "pymysql"), "duckdb": ("duckdb",)}
 ALLOW_PRIVILEGED = "allow-privileged"
+PRIVILEGED_VARIABLE = "SQLCRYSTAL_ALLOW_PRIVILEGED"
 _OPTIONS = re.compile(r"#((?:(?:allow-privileged|functions=\w+(?:,\w+)*)(?:&|$))+)$")
 _SCHEMES = {
     "sqlite": "sqlite",
@@ -74,15 +76,8 @@ def open_database(
         name=name,
         inspect=inspect,
         functions=functions,
-        allow_privileged=allow_privileged,
+        allow_privileged=allow_privileged or os.environ.get(PRIVILEGED_VARIABLE) == "1",
     )
-
-
-def privileged(url: str) -> str:
-    """The URL of a server's database that may be opened with an account that may do more than read."""
-    if "://" not in url or url.startswith(("sqlite:", "duckdb:")):
-        return url
-    return f"{url}{'&' if _OPTIONS.search(url) else '#'}{ALLOW_PRIVILEGED}"
 
 
 def _sqlite(path: Path, name: str | None, inspect: bool, terse: bool) -> "Database":

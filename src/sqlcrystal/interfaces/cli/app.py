@@ -1,13 +1,17 @@
 """The command line: each command parses, calls one function and prints."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
+from sqlcrystal.databases import PRIVILEGED_VARIABLE
 from sqlcrystal.errors import SqlcrystalError, UserError
 from sqlcrystal.outgoing import visible
 
 if TYPE_CHECKING:
     import typer
+
+ALLOW_PRIVILEGED = "--allow-privileged"
 
 
 def command_line() -> "typer.Typer":
@@ -43,6 +47,12 @@ def command_line() -> "typer.Typer":
         version: Annotated[
             bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
         ] = False,
+        allow_privileged: Annotated[
+            bool,
+            typer.Option(
+                ALLOW_PRIVILEGED, help="Open servers with accounts that may do more than read, in any command."
+            ),
+        ] = False,
     ) -> None:
         """Text-to-SQL that keeps what its repairs teach it, and measures what that is worth."""
 
@@ -72,13 +82,22 @@ def _show_version(asked: bool) -> None:
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit 2, the world's is exit 1, a bug its traceback."""
     try:
-        _run(sys.argv[1:])
+        _run(_noting_privilege(sys.argv[1:]))
     except UserError as error:
         print(f"sqlcrystal: {visible(str(error))}", file=sys.stderr)
         sys.exit(2)
     except SqlcrystalError as error:
         print(f"sqlcrystal: {visible(str(error))}", file=sys.stderr)
         sys.exit(1)
+
+
+def _noting_privilege(arguments: list[str]) -> list[str]:
+    """The arguments without the one flag that any command takes; workers see it in the environment."""
+    if ALLOW_PRIVILEGED not in arguments:
+        return arguments
+    os.environ[PRIVILEGED_VARIABLE] = "1"
+    sys.argv.remove(ALLOW_PRIVILEGED)
+    return [argument for argument in arguments if argument != ALLOW_PRIVILEGED]
 
 
 def _run(arguments: list[str]) -> None:
