@@ -45,12 +45,20 @@ class Finding(Struct, frozen=True, kw_only=True):
         return self.result.n_seeds < ENOUGH_SEEDS
 
     @property
-    def role(self) -> str:
+    def primary(self) -> bool:
+        """Whether it is the one confirmatory contrast that is tested first and unadjusted."""
+        return self.family is not None and self.family.primary
+
+    @property
+    def status(self) -> str:
         """How the comparison may be read."""
-        role = "exploratory"
-        if self.confirmatory:
-            role = "primary" if self.family and self.family.primary else "confirmatory"
-        return f"{role}, preliminary" if self.preliminary else role
+        status = "confirmatory" if self.confirmatory else "exploratory"
+        return f"{status}, preliminary" if self.preliminary else status
+
+    @property
+    def role(self) -> str:
+        """The same, the primary contrast called so."""
+        return self.status.replace("confirmatory", "primary") if self.primary else self.status
 
     @property
     def told_from_zero(self) -> bool:

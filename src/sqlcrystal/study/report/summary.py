@@ -37,6 +37,7 @@ class ContrastSummary(Struct, frozen=True, kw_only=True):
     n: int
     unevaluable: int
     status: str
+    primary: bool
     supported: bool
     supported_alone: bool
     undefined: str
@@ -189,7 +190,8 @@ def _contrast(one: Finding) -> ContrastSummary:
         broke=result.broke,
         n=result.n,
         unevaluable=result.unevaluable,
-        status=one.role,
+        status=one.status,
+        primary=one.primary,
         supported=one.supported,
         supported_alone=one.told_from_zero,
         undefined=result.undefined,
