@@ -17,7 +17,7 @@ _ANSWER = msgspec.json.Decoder(AnswerRecord)
 _EPISODE = msgspec.json.Decoder(Episode)
 _COLUMNS = (
     *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "result_digest"),
-    *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "error"),
+    *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "share", "error"),
 )
 _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
@@ -79,8 +79,8 @@ class AnswerStore:
     def recent(
         self, *, database: str | None = None, question: str | None = None, limit: int = 50
     ) -> list[AnswerRecord]:
-        """The latest answers, newest first: of one database, or to one question however it is laid out."""
-        query = sa.select(answers.c.document).order_by(answers.c.seq.desc()).limit(limit)
+        """The latest shown answers, newest first: of one database, or to one question however it is laid out."""
+        query = sa.select(answers.c.document).where(_SHOWN).order_by(answers.c.seq.desc()).limit(limit)
         if database is not None:
             query = query.where(answers.c.database == database)
         if question is not None:
@@ -135,8 +135,11 @@ class AnswerStore:
 
     def judged(self, *, database: str | None = None, since: str = "") -> list[Judged]:
         """Every shown answer with a verdict that stands, in the order they were given."""
-        told = (answers.c.id, answers.c.database, answers.c.question_key, answers.c.at, answers.c.memory)
-        query = sa.select(*told, answers.c.replayed, _RIGHT.label("right_at_last")).where(_JUDGED, _SHOWN)
+        twin = answers.alias("twin")
+        names = ("id", "database", "question_key", "at", "memory", "share", "replayed", "result_digest")
+        told = (*(answers.c[name] for name in names), _RIGHT.label("right_at_last"), twin.c.id.label("twin"))
+        query = sa.select(*told, twin.c.result_digest.label("other_digest")).where(_JUDGED, _SHOWN)
+        query = query.outerjoin_from(answers, twin, twin.c.twin_of == answers.c.id)
         query = query.where(answers.c.at >= since).order_by(answers.c.seq)
         if database is not None:
             query = query.where(answers.c.database == database)
@@ -148,14 +151,21 @@ class AnswerStore:
                     question_key=row.question_key,
                     at=row.at,
                     memory=row.memory,
+                    share=row.share,
                     replayed=row.replayed,
                     right=bool(row.right_at_last),
+                    settled=None if row.twin is None else row.other_digest == row.result_digest != "",
                 )
                 for row in connection.execute(query)
             ]
 
-    def traffic(self, *, database: str | None = None, since: str = "") -> list[Traffic]:
-        """What each arm of each database was asked, and what that cost."""
+    def traffic(
+        self, *, database: str | None = None, since: str = "", shown: bool = True, drawn: bool = False
+    ) -> list[Traffic]:
+        """What each arm of each database was asked, and what that cost; or what was answered and never shown.
+
+        With `drawn`, only the answers whose arm chance decided.
+        """
 
         def counted(condition: "sa.ColumnElement[bool]") -> "sa.ColumnElement[int]":
             return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
@@ -171,10 +181,12 @@ class AnswerStore:
                 counted(answers.c.replayed).label("replayed"),
                 *(sa.func.sum(answers.c[column]).label(column) for column in spent),
             )
-            .where(_SHOWN, answers.c.at >= since)
+            .where(_SHOWN if shown else ~_SHOWN, answers.c.at >= since)
             .group_by(answers.c.database, answers.c.memory)
             .order_by(answers.c.database, answers.c.memory)
         )
+        if drawn:
+            query = query.where(answers.c.share > 0)
         if database is not None:
             query = query.where(answers.c.database == database)
         with self._backend.reading() as connection:

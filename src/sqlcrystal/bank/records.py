@@ -65,6 +65,8 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     cards: tuple[CardUse, ...] = ()
     memory: bool = True
     """False in the hold-out share."""
+    share: float = 0.0
+    """The chance with which it was to be answered without memory; 0 where nothing was drawn."""
     replayed: bool = False
     twin_of: str = ""
     """The answer that was shown instead of this one, where both arms answered."""
@@ -152,8 +154,12 @@ class Judged(Struct, frozen=True, kw_only=True):
     question_key: str
     at: str
     memory: bool
+    share: float
+    """The chance of being answered without memory; 0 where the arm was not drawn."""
     replayed: bool
     right: bool
+    settled: bool | None = None
+    """Whether the other arm's answer, not shown, gave the same rows; None where it was not asked."""
 
 
 class Traffic(Struct, frozen=True, kw_only=True):

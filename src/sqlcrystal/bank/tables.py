@@ -104,6 +104,7 @@ answers = sa.Table(
     _measure("seconds"),
     _measure("spread"),
     _measure("conflict"),
+    _measure("share"),
     _text("error"),
     # The verdict that stands, derived from `decisions` and written in the same transaction.
     _text("verdict", default=""),
@@ -112,6 +113,7 @@ answers = sa.Table(
     sa.Index("answers_by_question", "database", "question_key"),
     sa.Index("answers_by_verdict", "database", "verdict"),
     sa.Index("answers_by_time", "database", "at"),
+    sa.Index("answers_by_twin", "twin_of"),
     sqlite_autoincrement=True,
 )
 

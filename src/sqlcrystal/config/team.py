@@ -60,6 +60,8 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether an account that may do more than read is accepted."""
     hold_out: float = 0.0
     """The share of questions answered without memory, to measure what memory is worth."""
+    both_arms: bool = False
+    """Whether both arms answer and one is shown: twice the calls, and an interval less than half as wide."""
 
 
 class TeamFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,6 +78,8 @@ class TeamFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     budget: int = 3
     """Rounds of repair an answer may take."""
     prices: Prices = Prices()
+    seed: int = 0
+    """Which questions are held out on which day; another seed draws others."""
 
     def database(self, name: str) -> DatabaseEntry:
         """The entry of that name, or an error that lists the names."""
@@ -112,6 +116,8 @@ def parse_team(document: Mapping[str, Any], *, folder: Path | None = None, where
         entry = _section(table, DatabaseEntry, key)
         if not 0 <= entry.hold_out < 1:
             raise ConfigError(f"{key}.hold_out: must be a share from 0 up to, not including, 1")
+        if entry.both_arms and not entry.hold_out:
+            raise ConfigError(f"{key}.both_arms: needs hold_out, the share of answers shown without memory")
         if entry.hints and not (folder / entry.hints).is_file():
             raise DataError(f"{key}.hints: no such file: {folder / entry.hints}")
         hints = str(folder / entry.hints) if entry.hints else ""

@@ -5,19 +5,21 @@ import secrets
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
 from sqlcrystal.consumption import NoMemory
-from sqlcrystal.errors import UserError
+from sqlcrystal.errors import ModelError, UserError
 from sqlcrystal.serving.answers import Event, Notify, Offer, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.checks import vouch
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.freshness import FreshMemory
-from sqlcrystal.serving.hold_out import uses_memory
+from sqlcrystal.serving.hold_out import Arm, draw
 from sqlcrystal.serving.replay import adaptation, replay
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.usefulness import conflict, result_digest, spread
@@ -26,6 +28,7 @@ from sqlcrystal.types import Failure, Question, Rows
 LONGEST_QUESTION = 10_000
 KEPT_ROWS = 100
 """Rows of a result that the store keeps; the digest is of all."""
+_NO_COST: dict[str, Any] = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "seconds": 0.0}
 
 
 def ask(
@@ -42,12 +45,15 @@ def ask(
     started = time.perf_counter()
     question = as_question(text, desk.choose(database))
     site = desk.site(question.database)
-    with_memory = uses_memory(desk, site, question, wanted=memory)
-    draft = _draft(desk, site, question, with_memory=with_memory, notify=notify)
-    record = _record(desk, site, draft, by=by, memory=with_memory, seconds=time.perf_counter() - started)
+    arm = draw(desk, site, question, wanted=memory)
+    draft = _draft(desk, site, question, with_memory=arm.memory, notify=notify)
+    record = _record(desk, site, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
+    twin = _twin(desk, site, draft, record, arm) if arm.both else None
     with desk.store.transaction():
         desk.remember(site)
         desk.store.answers.save(record, draft.episode)
+        if twin is not None:
+            desk.store.answers.save(twin)
         offer = _offer(desk, site, draft, record)
     vouched = vouch(desk, site, record, draft.episode)
     answer = served(
@@ -92,12 +98,31 @@ def _draft(desk: Desk, site: Site, question: Question, *, with_memory: bool, not
     return solve(desk, site, question, memory=FreshMemory(desk, site), notify=notify)
 
 
-def _record(desk: Desk, site: Site, draft: Draft, *, by: str, memory: bool, seconds: float) -> AnswerRecord:
+def _twin(desk: Desk, site: Site, draft: Draft, shown: AnswerRecord, arm: Arm) -> AnswerRecord | None:
+    """What the other arm answers, for the account only; None where its model failed."""
+    other = Arm(memory=not arm.memory, share=arm.share)
+    no_card = not draft.used if arm.memory else not FreshMemory(desk, site).recall(draft.question)
+    if no_card and not draft.replayed:  # without a card both arms ask the very same
+        return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), **_NO_COST)
+    started = time.perf_counter()
+    try:
+        made = _draft(desk, site, draft.question, with_memory=other.memory, notify=lambda _: None)
+    except ModelError:
+        return None
+    record = _record(desk, site, made, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
+    return replace(record, twin_of=shown.id)
+
+
+def _new_id() -> str:
+    return secrets.token_hex(6)
+
+
+def _record(desk: Desk, site: Site, draft: Draft, *, by: str, arm: Arm, seconds: float) -> AnswerRecord:
     execution = draft.execution
     rows = execution.rows if isinstance(execution, Rows) else ()
     digest = result_digest(execution)
     return AnswerRecord(
-        id=secrets.token_hex(6),
+        id=_new_id(),
         database=site.name,
         question=draft.question.text,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -109,7 +134,8 @@ def _record(desk: Desk, site: Site, draft: Draft, *, by: str, memory: bool, seco
         row_count=len(rows),
         result_digest=digest,
         cards=tuple(CardUse(card.id, card.score) for card in draft.used),
-        memory=memory,
+        memory=arm.memory,
+        share=arm.share,
         replayed=draft.replayed,
         calls=len(draft.calls),
         prompt_tokens=sum(call.completion.prompt_tokens for call in draft.calls),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +19,9 @@ from sqlcrystal.serving.desk import Desk
 from sqlcrystal.serving.locations import absolute
 from sqlcrystal.serving.verdicts import Correction, Rejection
 from sqlcrystal.types import Card, CardStatus, Execution, Question, Retrieved
+
+if TYPE_CHECKING:
+    from sqlcrystal.serving.value import Value
 
 ModelSpec = str | Mapping[str, Any] | LanguageModel
 
@@ -136,6 +139,14 @@ class Crystal:
     def proposals(self, database: str | None = None) -> list[Proposal]:
         """What repairs proposed and nobody decided on yet, oldest first."""
         return self.store.decisions.proposals(database=database) if self.desk.store_exists() else []
+
+    def value(self, database: str | None = None, *, effect_pp: float | None = None) -> "list[Value]":
+        """What memory is worth: the live lift with its interval, its cost, which cards earn, and if it is known yet."""
+        from sqlcrystal.serving.value import values
+
+        if not self.desk.store_exists():
+            return []
+        return values(self.store, prices=self.desk.team.prices, database=database, effect_pp=effect_pp)
 
     # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,9 +1,34 @@
 """Which questions are answered without memory, so that what memory is worth can be measured."""
 
+import hashlib
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sqlcrystal.bank import question_key
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.types import Question
 
 
-def uses_memory(desk: Desk, site: Site, question: Question, *, wanted: bool | None) -> bool:  # noqa: ARG001
-    """Whether this question may see cards: as the caller wants it, and else always."""
-    return True if wanted is None else wanted
+class Arm(NamedTuple):
+    """Whether a question may see cards, by which chance it may not, and whether the other arm answers as well."""
+
+    memory: bool
+    share: float = 0.0
+    both: bool = False
+
+
+def draw(desk: Desk, site: Site, question: Question, *, wanted: bool | None) -> Arm:
+    """The arm of a question today; who says what they want is not drawn, and not measured."""
+    entry = site.entry
+    if wanted is not None or not entry.hold_out:
+        return Arm(memory=wanted is not False)
+    day = datetime.now(UTC).date().isoformat()
+    out = held_out(seed=desk.team.seed, database=site.name, question=question.text, day=day, share=entry.hold_out)
+    return Arm(memory=not out, share=entry.hold_out, both=entry.both_arms)
+
+
+def held_out(*, seed: int, database: str, question: str, day: str, share: float) -> bool:
+    """A hash decides: the same for every process all day, drawn anew tomorrow; a larger share only adds questions."""
+    drawn = "\x1f".join((str(seed), database, question_key(question), day))
+    digest = hashlib.sha256(drawn.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") < share * 2**64

@@ -31,6 +31,7 @@ def command_line() -> "typer.Typer":
         serve,
         study,
         token,
+        value,
     )
 
     app = typer.Typer(
@@ -68,6 +69,7 @@ def command_line() -> "typer.Typer":
     cards.register(app)
     serve.register(app)
     token.register(app)
+    value.register(app)
     return app
 
 

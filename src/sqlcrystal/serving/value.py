@@ -1,0 +1,241 @@
+"""What memory is worth in service: the live lift, what it costs, which cards earn it, and whether that is known yet."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from sqlcrystal.bank import Store
+from sqlcrystal.bank.records import CardEffect, Traffic
+from sqlcrystal.config import Prices
+from sqlcrystal.measurement.live import MATTERS_PP, LiveLift, Tally, live_lift, verdicts_needed
+from sqlcrystal.serving.observations import Observation, flips, observations, tallies
+
+USUAL_FLOOR = 0.6
+"""Right without memory, where no verdict says so yet."""
+SMALLEST_EFFECT_PP = 0.5
+
+
+class ArmValue(Struct, frozen=True, kw_only=True):
+    """One arm among the answers that chance gave it: how much was asked and judged, and what an answer took."""
+
+    answers: int = 0
+    verdicts: int = 0
+    verdict_rate: float | None = None
+    """Percent of its answers that got a verdict; where the arms differ, so may the answers that were judged."""
+    replayed: int = 0
+    tokens_per_answer: float | None = None
+    cost_per_answer: float | None = None
+
+
+class CardValue(Struct, frozen=True, kw_only=True):
+    """How the answers fared that a card stood in, against answers without memory; `says` is earns, harms or unclear."""
+
+    card: str
+    used: int
+    right: int
+    wrong: int
+    effect_pp: float | None
+    effect_ci_pp: tuple[float, float] | None
+    says: str
+
+
+class Value(Struct, frozen=True, kw_only=True):
+    """One database in service; accuracies in percent, lifts in points."""
+
+    database: str
+    answers: int
+    verdicts: int
+    with_memory: float | None
+    without_memory: float | None
+    lift_pp: float | None
+    lift_ci_pp: tuple[float, float] | None
+    fixed: int
+    broke: int
+    replayed: float
+    """Percent of all answers that were served without a model call."""
+    enough: bool
+    needed: int | None
+    """Verdicts still missing before `effect_pp` would be told from none; None where no number would do."""
+    effect_pp: float
+    says: str
+    arms: dict[str, ArmValue]
+    tokens: int
+    cost: float
+    measuring_tokens: int
+    """Spent on answers that nobody saw, to compare them."""
+    overhead_tokens: float | None
+    """What an answer with memory takes more than one without."""
+    tokens_per_right_answer: float | None
+    cost_per_right_answer: float | None
+    """The break-even: memory pays where one more right answer is worth more than this."""
+    cards: tuple[CardValue, ...]
+
+
+def values(
+    store: Store, *, prices: Prices, database: str | None = None, effect_pp: float | None = None, since: str = ""
+) -> list[Value]:
+    """Every database that was asked, or the one named."""
+    asked = {arm.database for arm in store.answers.traffic(database=database, since=since)}
+    wanted = MATTERS_PP if effect_pp is None else effect_pp
+    return [_value(store, name, prices, wanted, since) for name in sorted(asked)]
+
+
+def _value(store: Store, name: str, prices: Prices, wanted: float, since: str) -> Value:
+    traffic = store.answers.traffic(database=name, since=since)
+    arms = {arm.memory: arm for arm in store.answers.traffic(database=name, since=since, drawn=True)}
+    hidden = store.answers.traffic(database=name, since=since, shown=False)
+    judged = store.answers.judged(database=name, since=since)
+    seen = observations(judged)
+    lift = live_lift(tallies(seen))
+    without = _accuracy(seen, memory=False)
+    missing, effect = _missing(seen, without, wanted)
+    enough = _enough(lift, wanted)
+    flipped = flips(judged)
+    answers = sum(arm.answers for arm in traffic)
+    return Value(
+        database=name,
+        answers=answers,
+        verdicts=sum(arm.judged for arm in traffic),
+        with_memory=_accuracy(seen, memory=True),
+        without_memory=without,
+        lift_pp=_rounded(lift.value_pp),
+        lift_ci_pp=None
+        if lift.low_pp is None or lift.high_pp is None
+        else (round(lift.low_pp, 2), round(lift.high_pp, 2)),
+        fixed=flipped.fixed,
+        broke=flipped.broke,
+        replayed=round(100 * sum(arm.replayed for arm in traffic) / answers, 2),
+        enough=enough,
+        needed=0 if enough else missing,
+        effect_pp=effect,
+        says=_words(lift, arms, enough=enough, missing=missing, effect_pp=effect),
+        arms={
+            word: _arm(arms.get(memory), prices) for word, memory in (("with_memory", True), ("without_memory", False))
+        },
+        tokens=sum(_tokens(arm) for arm in traffic),
+        cost=round(sum(_cost(arm, prices) for arm in traffic), 6),
+        measuring_tokens=sum(_tokens(arm) for arm in hidden),
+        cards=_cards(store.answers.effects(name), seen),
+        **_break_even(_both_arms(arms, hidden), lift, prices),
+    )
+
+
+def _accuracy(seen: Sequence[Observation], *, memory: bool) -> float | None:
+    rights = [each.right for each in seen if each.memory is memory]
+    return round(100 * sum(rights) / len(rights), 2) if rights else None
+
+
+def _enough(lift: LiveLift, effect_pp: float) -> bool:
+    """Whether the question is answered: memory helps, or harms, or does neither by as much as matters."""
+    if lift.low_pp is None or lift.high_pp is None:
+        return False
+    return lift.excludes_zero or (lift.low_pp > -effect_pp and lift.high_pp < effect_pp)
+
+
+def _missing(seen: Sequence[Observation], without: float | None, effect_pp: float) -> tuple[int | None, float]:
+    """How many more verdicts it takes, and for which lift: a smaller one where those for the first are already in."""
+    if not seen:
+        return None, effect_pp
+    floor = USUAL_FLOOR if without is None else min(0.95, max(0.05, without / 100))
+    settled = sum(each.settled is True for each in seen) / len(seen)
+    effect = effect_pp
+    while effect >= SMALLEST_EFFECT_PP:
+        needed = verdicts_needed(floor=floor, share=seen[-1].share, effect_pp=effect, settled=min(settled, 0.99))
+        if needed is None or needed > len(seen):
+            return (None if needed is None else needed - len(seen)), effect
+        effect /= 2
+    return None, effect
+
+
+def _words(lift: LiveLift, arms: dict[bool, Traffic], *, enough: bool, missing: int | None, effect_pp: float) -> str:
+    if not arms:
+        return "Nothing is held out, so nothing can be compared: set hold_out for this database in sqlcrystal.toml."
+    count = lift.n_with + lift.n_without + lift.n_settled + lift.left_out
+    if not enough and missing is None:
+        return f"Not enough verdicts yet ({count}), and no number of them would tell a lift of {effect_pp:g} points."
+    if not enough:
+        return (
+            f"Not enough verdicts yet: {count} so far; about {missing:,} more would tell a lift of {effect_pp:g} points"
+            " from none, four times out of five."
+        )
+    ends = f"{lift.value_pp:+.1f} points, between {lift.low_pp:+.1f} and {lift.high_pp:+.1f}"
+    if not lift.excludes_zero:
+        return f"Memory makes no difference that matters: {ends}."
+    return f"Memory {'helps' if (lift.value_pp or 0) > 0 else 'harms'}: {ends}."
+
+
+# ── what it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tokens(arm: Traffic) -> int:
+    return arm.prompt_tokens + arm.completion_tokens
+
+
+def _cost(arm: Traffic, prices: Prices) -> float:
+    return (arm.prompt_tokens * prices.prompt + arm.completion_tokens * prices.completion) / 1e6
+
+
+def _arm(arm: Traffic | None, prices: Prices) -> ArmValue:
+    if arm is None:
+        return ArmValue()
+    return ArmValue(
+        answers=arm.answers,
+        verdicts=arm.judged,
+        verdict_rate=round(100 * arm.judged / arm.answers, 2),
+        replayed=arm.replayed,
+        tokens_per_answer=round(_tokens(arm) / arm.answers, 2),
+        cost_per_answer=round(_cost(arm, prices) / arm.answers, 8),
+    )
+
+
+def _both_arms(shown: dict[bool, Traffic], hidden: Iterable[Traffic]) -> dict[bool, list[Traffic]]:
+    """All that each arm answered, shown or not."""
+    parts: dict[bool, list[Traffic]] = {memory: [arm] for memory, arm in shown.items()}
+    for arm in hidden:
+        if arm.calls:  # an answer that was not asked for a second time took nothing and tells nothing
+            parts.setdefault(arm.memory, []).append(arm)
+    return parts
+
+
+def _break_even(parts: dict[bool, list[Traffic]], lift: LiveLift, prices: Prices) -> dict[str, float | None]:
+    if set(parts) != {True, False}:
+        return dict.fromkeys(("overhead_tokens", "tokens_per_right_answer", "cost_per_right_answer"))
+
+    def mean(memory: bool, total: float) -> float:
+        return total / sum(arm.answers for arm in parts[memory])
+
+    tokens = {memory: mean(memory, sum(map(_tokens, arms))) for memory, arms in parts.items()}
+    money = {memory: mean(memory, sum(_cost(arm, prices) for arm in arms)) for memory, arms in parts.items()}
+    gain = (lift.value_pp or 0) / 100
+    return {
+        "overhead_tokens": _rounded(tokens[True] - tokens[False]),
+        "tokens_per_right_answer": _rounded((tokens[True] - tokens[False]) / gain) if gain > 0 else None,
+        "cost_per_right_answer": round((money[True] - money[False]) / gain, 6) if gain > 0 else None,
+    }
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 2)
+
+
+# ── which cards ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _cards(effects: Iterable[CardEffect], seen: Sequence[Observation]) -> tuple[CardValue, ...]:
+    """Each card that was judged, the most harmful first, then the most useful."""
+    without = [each.right for each in seen if not each.memory]
+    found = [_card(effect, sum(without), len(without)) for effect in effects]
+    order = {"harms": 0, "earns": 1, "unclear": 2}
+    return tuple(sorted(found, key=lambda card: (order[card.says], -card.used, card.card)))
+
+
+def _card(effect: CardEffect, right_without: float, without: int) -> CardValue:
+    counts: dict[str, Any] = {"card": effect.card, "used": effect.used, "right": effect.right, "wrong": effect.wrong}
+    tally = Tally(effect.used, effect.right, without, right_without)
+    lift = live_lift([tally])
+    if lift.value_pp is None or lift.low_pp is None or lift.high_pp is None:
+        return CardValue(**counts, effect_pp=None, effect_ci_pp=None, says="unclear")
+    says = "earns" if lift.low_pp > 0 else "harms" if lift.high_pp < 0 else "unclear"
+    ends = (round(lift.low_pp, 2), round(lift.high_pp, 2))
+    return CardValue(**counts, effect_pp=round(lift.value_pp, 2), effect_ci_pp=ends, says=says)

@@ -1,0 +1,180 @@
+"""What memory is worth in service: who is held out, what is compared, and when it is known."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cardbox import HashingEmbedder
+from shop import RIGHT, build, fenced
+from sqlcrystal import Crystal
+from sqlcrystal.bank import AnswerRecord, CardUse, Store, Verdict
+from sqlcrystal.config import DatabaseEntry, Prices, TeamFile
+from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.serving.hold_out import held_out
+from sqlcrystal.serving.value import Value, values
+from sqlcrystal.types import CardId, Message, Sampling
+
+
+def helped(messages: Sequence[Message], _: Sampling) -> str:
+    """A model that is right where a card is in its prompt."""
+    return fenced(RIGHT if RIGHT in messages[1].content else "SELECT COUNT(*) FROM item")
+
+
+def team(folder: Path, **settings: object) -> TeamFile:
+    entry = DatabaseEntry(url=str(build(folder / "shop.sqlite")), **settings)  # type: ignore[arg-type]
+    return TeamFile(databases={"shop": entry}, store=str(folder / "team.db"), budget=0)
+
+
+def opened(folder: Path, **settings: object) -> Crystal:
+    return Crystal(team(folder, **settings), model=ScriptedModel(helped), embedder=HashingEmbedder())
+
+
+# ── who is held out ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.text(max_size=30), st.floats(0, 1), st.floats(0, 1))
+def test_a_larger_share_holds_out_whatever_a_smaller_one_does(question: str, one: float, other: float) -> None:
+    small, large = (
+        held_out(seed=1, database="shop", question=question, day="2026-03-01", share=share)
+        for share in sorted((one, other))
+    )
+    assert large or not small
+
+
+def test_the_share_is_met_over_questions_and_drawn_anew_every_day_and_for_every_seed() -> None:
+    def drawn(seed: int, day: str) -> list[bool]:
+        return [held_out(seed=seed, database="d", question=f"q {n}", day=day, share=0.2) for n in range(4_000)]
+
+    first, next_day, other_seed = drawn(0, "2026-03-01"), drawn(0, "2026-03-02"), drawn(1, "2026-03-01")
+    assert sum(first) == pytest.approx(800, abs=100)
+    both = [sum(a and b for a, b in zip(first, other, strict=True)) for other in (next_day, other_seed)]
+    assert both == pytest.approx([160, 160], abs=50)  # independent draws
+
+
+def test_a_question_laid_out_otherwise_is_in_the_same_arm_all_day() -> None:
+    for number in range(50):
+        wordings = (f"How many {number}?", f"  how MANY   {number} ")
+        arms = {held_out(seed=0, database="d", question=q, day="2026-03-01", share=0.5) for q in wordings}
+        assert len(arms) == 1
+
+
+def test_a_held_out_answer_looks_like_one_without_a_near_card_until_the_verdict(tmp_path: Path) -> None:
+    with opened(tmp_path, hold_out=0.5) as crystal:
+        crystal.correct(crystal.ask("How many hardware items are there?", memory=False), RIGHT, by="ada")
+        answers = [crystal.ask(f"How many hardware items are there? ({n})") for n in range(20)]
+        held = [answer for answer in answers if not answer.memory]
+        assert 3 <= len(held) <= 17
+        assert all(not answer.cards and answer.offer is None for answer in held)
+        assert crystal.confirm(held[0], by="ada").memory is False
+        assert {kept.share for kept in crystal.history(limit=20)} == {0.5}
+
+
+def test_who_asks_with_or_without_memory_on_purpose_is_not_measured(tmp_path: Path) -> None:
+    with opened(tmp_path, hold_out=0.5) as crystal:
+        for memory in (True, False):
+            crystal.confirm(crystal.ask("How many items?", memory=memory), by="ada")
+        (found,) = crystal.value()
+        assert (found.verdicts, found.with_memory, found.without_memory) == (2, None, None)
+
+
+def test_both_arms_answer_and_one_is_shown(tmp_path: Path) -> None:
+    with opened(tmp_path, hold_out=0.5, both_arms=True) as crystal:
+        crystal.correct(crystal.ask("How many hardware items are there?", memory=False), RIGHT, by="ada")
+        shown = [crystal.ask(f"How many hardware items are there? ({n})") for n in range(12)]
+        assert len(crystal.history(limit=100)) == 13  # what was not shown is in no list
+        assert not {answer.id for answer in shown} - {kept.id for kept in crystal.history(limit=100)}
+        for answer in shown:
+            if answer.sql == RIGHT:
+                crystal.confirm(answer, by="ada")
+            else:
+                crystal.reject(answer, by="ada", repair=False)
+        (found,) = crystal.value()
+        assert found.fixed == sum(answer.memory for answer in shown)  # confirmed, and the other arm said something else
+        assert found.broke == 0
+        assert found.measuring_tokens > 0
+
+
+def test_where_no_card_comes_up_the_second_arm_costs_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path, hold_out=0.5, both_arms=True) as crystal:
+        crystal.confirm(crystal.ask("How many items?"), by="ada")
+        (found,) = crystal.value()
+        assert (found.measuring_tokens, found.fixed, found.broke) == (0, 0, 0)
+        assert isinstance(crystal.desk.model, ScriptedModel)
+        assert len(crystal.desk.model.prompts) == 1
+
+
+# ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def service(
+    place: Path, *, right_with: int, with_: int, right_without: int, without: int, share: float = 0.5, cards: int = 0
+) -> Value:
+    """A store with so many judged answers in each arm."""
+    with Store(place) as store, store.transaction():
+        arms = [(True, n < right_with) for n in range(with_)] + [(False, n < right_without) for n in range(without)]
+        for number, (memory, right) in enumerate(arms):
+            used = tuple(CardUse(CardId(f"c{n}"), 0.9) for n in range(cards)) if memory else ()
+            record = AnswerRecord(
+                id=f"a{number}",
+                database="shop",
+                question=f"q {number}",
+                at=datetime(2026, 3, 1, tzinfo=UTC).isoformat(),
+                asked_by="ada",
+                memory=memory,
+                share=share,
+                cards=used,
+                prompt_tokens=300 if memory else 200,
+                calls=1,
+            )
+            store.answers.save(record)
+            verdict = Verdict.CONFIRMED if right else Verdict.REJECTED
+            store.decisions.decide(record.id, verdict, by="ada", signal="user")
+    with Store(place) as store:
+        (found,) = values(store, prices=Prices(prompt=1.0, completion=2.0))
+        return found
+
+
+def test_a_large_lift_is_known_and_its_price_named(tmp_path: Path) -> None:
+    found = service(tmp_path / "s.db", right_with=180, with_=200, right_without=100, without=200)
+    assert (found.with_memory, found.without_memory, found.lift_pp) == (90.0, 50.0, 40.0)
+    assert found.lift_ci_pp is not None
+    assert found.lift_ci_pp[0] > 0
+    assert (found.enough, found.needed) == (True, 0)
+    assert found.says.startswith("Memory helps: +40.0 points")
+    assert (found.overhead_tokens, found.tokens_per_right_answer) == (100, 250)
+    assert found.cost_per_right_answer == pytest.approx(250e-6)
+
+
+def test_few_verdicts_are_said_to_be_few_and_how_many_more_it_takes(tmp_path: Path) -> None:
+    found = service(tmp_path / "s.db", right_with=8, with_=10, right_without=5, without=10)
+    assert not found.enough
+    assert found.needed is not None
+    assert found.needed > 1_000
+    assert "Not enough verdicts yet: 20 so far" in found.says
+    assert f"{found.needed:,} more" in found.says
+
+
+def test_nothing_held_out_is_said_to_compare_nothing(tmp_path: Path) -> None:
+    found = service(tmp_path / "s.db", right_with=8, with_=10, right_without=0, without=0, share=0.0)
+    assert (found.lift_pp, found.enough, found.needed) == (None, False, None)
+    assert "set hold_out" in found.says
+
+
+def test_a_card_that_stands_in_wrong_answers_is_named_as_harmful(tmp_path: Path) -> None:
+    found = service(tmp_path / "s.db", right_with=20, with_=200, right_without=160, without=200, cards=1)
+    (card,) = found.cards
+    assert (card.card, card.used, card.right, card.says) == ("c0", 200, 20, "harms")
+    assert found.says.startswith("Memory harms")
+
+
+def test_asking_the_same_again_on_one_day_adds_no_observation(tmp_path: Path) -> None:
+    with opened(tmp_path, hold_out=0.5) as crystal:
+        for _ in range(6):
+            crystal.confirm(crystal.ask("How many items?"), by="ada")
+        (found,) = crystal.value()
+        assert found.verdicts == 6
+        assert "1 so far" in found.says
