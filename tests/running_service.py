@@ -57,6 +57,11 @@ class Service(NamedTuple):
         headers = {"Authorization": f"Bearer {self.tokens[kind]}"} if kind else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60, **settings)
 
+    def post(self, path: str, *, kind: str = "owner", **body: Any) -> httpx.Response:
+        """One request of its own."""
+        with self.client(kind) as client:
+            return client.post(path, **body)
+
     def ask(self, question: str = ASKED, *, database: str = "shop", kind: str = "owner") -> dict[str, Any]:
         """One answer."""
         with self.client(kind) as client:
