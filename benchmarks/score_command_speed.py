@@ -30,15 +30,20 @@ class Contest:
 
     def __init__(self, benchmark: Benchmark, files: Files, folder: Path, *, name: str, data: Path) -> None:
         self._environment = {**os.environ, "SQLCRYSTAL_CACHE": str(folder / "cache")}
+        # An installed package comes with its bytecode; a checkout may be told not to keep it.
+        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        self._environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         self._arguments = ["--benchmark", name, "--data", str(data)]
         self._folder = folder
         self._paths: list[tuple[Path, Path]] = []
         for title, sqls in files.items():
-            ours, theirs = folder / f"{title}.jsonl", folder / f"{title}.json"
-            ours.write_text("".join(json.dumps({"sql": sql}) + "\n" for sql in sqls), encoding="utf-8")
+            ours, theirs = folder / f"{title}.json", folder / f"{title}.pairs.json"
+            names = [case.question.database for case in benchmark.cases]
+            answers = [f"{sql}\t----- bird -----\t{name}" for sql, name in zip(sqls, names, strict=True)]
+            ours.write_text(json.dumps(dict(enumerate(answers))), encoding="utf-8")
             rows = [
-                [benchmark.locations[case.question.database], sql, case.sql]
-                for case, sql in zip(benchmark.cases, sqls, strict=True)
+                [benchmark.locations[name], sql, case.sql]
+                for name, sql, case in zip(names, sqls, benchmark.cases, strict=True)
             ]
             theirs.write_text(json.dumps(rows), encoding="utf-8")
             self._paths.append((ours, theirs))

@@ -1,6 +1,5 @@
 """What commands print: one JSON document on stdout, tables for people, progress on stderr."""
 
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -51,6 +50,8 @@ def print_lines(
     if not sys.stdout.isatty():
         sys.stdout.writelines("\t".join(row) + "\n" for row in [list(columns), *cells])
         return
+    import shutil
+
     shown = [[(shortened or {}).get(cell, cell) for cell in row] for row in cells]
     page = [list(columns), *shown]
     widths = [max(len(row[place]) for row in page) for place in range(len(columns))]
