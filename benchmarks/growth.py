@@ -94,16 +94,17 @@ def ledger_rows(count: int, folder: Path) -> Callable[[], int]:
 
 def recorded_calls(count: int, folder: Path) -> Callable[[], int]:
     """A recording: every completion added and looked up, prompts as long as the paper's."""
-    from sqlcrystal.models.recording import Entry, Recording, request_key
+    from sqlcrystal.models.recording import RecordedCall, Recording, request_key
     from sqlcrystal.types import Completion, Message, Sampling
 
     schema = "CREATE TABLE visit (id INTEGER PRIMARY KEY, patient_id INTEGER, year INTEGER);\n" * 60
 
-    def entry(place: int) -> Entry:
+    def entry(place: int) -> RecordedCall:
         messages = (Message(role="user", content=f"{schema}Question {place}?"),)
         completion = Completion(text=f"```sql\nSELECT {place}\n```", prompt_tokens=1232, completion_tokens=77)
         key = request_key("0", messages, Sampling())
-        return Entry(key=key, model="m", digest="0", messages=messages, sampling=Sampling(), completion=completion)
+        asked = {"key": key, "model": "m", "digest": "0", "messages": messages}
+        return RecordedCall(**asked, sampling=Sampling(), completion=completion)
 
     def run() -> int:
         path = folder / "calls.sqlite"

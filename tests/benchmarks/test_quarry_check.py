@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlcrystal.benchmarks.quarry import Entry
+from sqlcrystal.benchmarks.quarry import QuarryQuestion
 from sqlcrystal.benchmarks.quarry.check import check, template
 
 GOLD = "SELECT COUNT(*) FROM jobs WHERE state = 'D'"
@@ -23,8 +23,8 @@ def jobs(tmp_path: Path) -> Path:
     return file
 
 
-def entry(sql: str = GOLD, wrong: tuple[str, ...] = WRONG, difficulty: str = "simple") -> Entry:
-    return Entry(id="jobs-01", text="How many jobs are done?", difficulty=difficulty, sql=sql, wrong=wrong)
+def entry(sql: str = GOLD, wrong: tuple[str, ...] = WRONG, difficulty: str = "simple") -> QuarryQuestion:
+    return QuarryQuestion(id="jobs-01", text="How many jobs are done?", difficulty=difficulty, sql=sql, wrong=wrong)
 
 
 def test_a_discriminating_question_has_no_problem(jobs: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_discriminating_question_has_no_problem(jobs: Path) -> None:
         ),
     ],
 )
-def test_a_faulty_question_is_found_out(broken: Entry, problem: str, jobs: Path) -> None:
+def test_a_faulty_question_is_found_out(broken: QuarryQuestion, problem: str, jobs: Path) -> None:
     assert any(problem in found for found in check(broken, jobs).problems)
 
 

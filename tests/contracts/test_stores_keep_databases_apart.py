@@ -1,6 +1,7 @@
 """Two databases with look-alike questions in one store: whatever is done, nothing of one is given for the other."""
 
 import itertools
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -54,7 +55,7 @@ def test_nothing_of_one_database_is_given_for_another(place: str, day: list[tupl
         for number, (database, question, step) in enumerate(day):
             act(store, run * 1000 + number, database, question, step)
         for database in DATABASES:
-            given_out = [
+            given_out: list[Any] = [
                 *store.bank.cards(database),
                 *store.bank.find(database=database, question=text),
                 *store.answers.recent(database=database, question=text),

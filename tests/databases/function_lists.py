@@ -41,6 +41,7 @@ def main() -> None:
     """Print both catalogues as tables of TOML."""
     import duckdb as duckdb_module
     import psycopg
+
     from engines import postgres as postgres_server
 
     with postgres_server() as server, psycopg.connect(server.owner) as connection:

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from model_endpoints import Answer, Handler, Server, behave, completion, serving
 
+from model_endpoints import Answer, Handler, Server, behave, completion, serving
 from sqlcrystal.config import with_key
 from sqlcrystal.errors import (
     BadReply,
@@ -23,7 +23,7 @@ from sqlcrystal.errors import (
 )
 from sqlcrystal.models import open_model, using_model
 from sqlcrystal.models.endpoint import RetryPolicy
-from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, Prices
+from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, TokenPrices
 from sqlcrystal.types import Completion, Message, Sampling
 
 QUICK = RetryPolicy(attempts=3, timeout=1.0, deadline=20.0, first_wait=0.01, longest_wait=0.05)
@@ -274,7 +274,7 @@ def test_a_key_written_out_is_refused() -> None:
 
 
 def test_prices_turn_tokens_into_money() -> None:
-    prices = Prices(prompt_per_million=0.5, completion_per_million=2.0)
+    prices = TokenPrices(prompt_per_million=0.5, completion_per_million=2.0)
     assert prices.cost(prompt_tokens=1_000_000, completion_tokens=500_000) == pytest.approx(1.5)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from sqlcrystal.errors import BadReply, ConfigError, DataError, ModelUnavailable, RecordingMiss
 from sqlcrystal.models.recorded import Mode, Recorded, verify
-from sqlcrystal.models.recording import Entry, Recording, export, merge, prune, request_key, stats
+from sqlcrystal.models.recording import RecordedCall, Recording, export, merge, prune, request_key, stats
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.types import Completion, Message, Sampling
 
@@ -31,9 +31,9 @@ def echo(messages: Sequence[Message], sampling: Sampling) -> str:
     return f"SELECT '{messages[-1].content}', {sampling.index}"
 
 
-def entry(text: str, *, digest: str = "d", reply: str = "SELECT 1") -> Entry:
+def entry(text: str, *, digest: str = "d", reply: str = "SELECT 1") -> RecordedCall:
     sampling = Sampling()
-    return Entry(
+    return RecordedCall(
         key=request_key(digest, ask(text), sampling),
         model="m",
         digest=digest,

@@ -18,7 +18,7 @@ from sqlcrystal.databases import sqlite as sqlite_adapter
 from sqlcrystal.errors import DataError, InfrastructureError
 from sqlcrystal.scoring import Kind
 from sqlcrystal.scoring.cache import GoldCache
-from sqlcrystal.scoring.chunks import Pair
+from sqlcrystal.scoring.chunks import PredictedPair
 from sqlcrystal.scoring.judge import Databases, judge
 from sqlcrystal.scoring.workers import run_chunks
 from sqlcrystal.types import Execution, Rows
@@ -127,7 +127,9 @@ def test_sql_that_reads_the_clock_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_processes_threads_and_one_worker_agree(own: Benchmark, tmp_path: Path) -> None:
-    pairs = [Pair("zoo", "SELECT name FROM pet", f"SELECT name FROM pet WHERE age > {n % 9}") for n in range(200)]
+    pairs = [
+        PredictedPair("zoo", "SELECT name FROM pet", f"SELECT name FROM pet WHERE age > {n % 9}") for n in range(200)
+    ]
     alone = judge(pairs, own.locations, rule="bird", jobs=1)
     forked = judge(pairs, own.locations, rule="bird", jobs=2, cache=GoldCache(tmp_path / "cache"))
     threaded: list[list[Kind]] = []
@@ -178,7 +180,7 @@ def test_duckdb_files_are_scored_as_their_own_engine(tmp_path: Path) -> None:
         zoo.execute("CREATE TABLE pet AS SELECT * FROM (VALUES ('Rex', 3), ('Ada', 7)) AS t(name, age)")
     found = locate(["zoo"], folders=[tmp_path])
     pairs = [
-        Pair("zoo", "SELECT name FROM pet", sql)
+        PredictedPair("zoo", "SELECT name FROM pet", sql)
         for sql in ("SELECT name FROM pet ORDER BY ALL", "SELECT nome FROM pet")
     ]
     verdicts = judge(pairs, found, rule="bird", cache=GoldCache(tmp_path / "cache"))
@@ -218,7 +220,7 @@ def test_a_result_is_let_go_when_no_pair_waits_for_it(own: Benchmark) -> None:
     counting = (
         "WITH RECURSIVE n(x) AS (SELECT {0} UNION ALL SELECT x + 1 FROM n WHERE x < {0} + 20000) SELECT x, -x FROM n"
     )
-    pairs = [Pair("zoo", "SELECT name FROM pet", counting.format(1_000_000 * n)) for n in range(1, 13)]
+    pairs = [PredictedPair("zoo", "SELECT name FROM pet", counting.format(1_000_000 * n)) for n in range(1, 13)]
     peaks = []
     for some in (pairs[:2], pairs):
         tracemalloc.start()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from models.model_endpoints import Handler, Server, completion, serving
+from model_endpoints import Handler, Server, completion, serving
 from sqlcrystal.models.scripted import Script, ScriptedModel
 from sqlcrystal.types import Message, Sampling
 

@@ -24,7 +24,7 @@ from sqlcrystal.types import Admitted, Episode, Rejected
 LONGEST_ANSWER = 65_536
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class CheckRequest(Struct, frozen=True, kw_only=True):
     """What the check is told; never gold, for a source never saw any."""
 
     question: str
@@ -35,7 +35,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     source: str
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class CheckReply(Struct, frozen=True, kw_only=True):
     """What the check says."""
 
     accept: bool
@@ -68,7 +68,7 @@ class ExternalCheck:
     def verify(self, episode: Episode) -> Admitted | Rejected:
         """Ask, and hold the answer to its form."""
         question = episode.question
-        asked = Asked(
+        asked = CheckRequest(
             question=question.text,
             evidence=question.evidence,
             database=question.database,
@@ -78,7 +78,7 @@ class ExternalCheck:
         )
         reply = self.send(msgspec.json.encode(asked))
         try:
-            answer = msgspec.json.decode(reply, type=Answer)
+            answer = msgspec.json.decode(reply, type=CheckReply)
         except msgspec.DecodeError as error:
             raise CheckError(f'{self.by}: the check must answer {{"accept": true|false}}: {error}') from error
         if answer.accept:

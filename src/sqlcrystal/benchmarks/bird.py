@@ -13,7 +13,7 @@ from sqlcrystal.errors import DataError
 from sqlcrystal.types import Question
 
 
-class _Entry(Struct):
+class _BirdEntry(Struct):
     db_id: str
     question: str
     sql: str = field(name="SQL")
@@ -42,14 +42,14 @@ def _load(name: str, data: Path | None, file_name: str, databases: Sequence[str]
     path = find_file(folder, file_name)
     if path is None:
         raise DataError(f"--data: no {file_name} in {folder} or two folders below")
-    cases = _cases(read_records(path, _Entry))
+    cases = _cases(read_records(path, _BirdEntry))
     folders = _database_folders(folder, path.parent) if files else []
     return make_benchmark(
         name, cases, locate((case.question.database for case in cases), folders=folders, given=databases)
     )
 
 
-def _cases(entries: list[_Entry]) -> list[Case]:
+def _cases(entries: list[_BirdEntry]) -> list[Case]:
     """One case per entry; mini-dev repeats two question ids, so a repeated id gets a suffix."""
     seen: Counter[str] = Counter()
     cases = []

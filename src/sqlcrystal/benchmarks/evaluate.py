@@ -8,11 +8,11 @@ from msgspec import Struct
 from sqlcrystal.benchmarks.cases import Benchmark, Case
 from sqlcrystal.errors import DataError
 from sqlcrystal.scoring.cache import GoldCache
-from sqlcrystal.scoring.chunks import Pair
+from sqlcrystal.scoring.chunks import PredictedPair
 from sqlcrystal.scoring.judge import MAX_ROWS, TIMEOUT, OnProgress, judge
 from sqlcrystal.scoring.preparation import prepare_gold, prepare_prediction
 from sqlcrystal.scoring.report import Report, Scored, report_of
-from sqlcrystal.scoring.verdicts import DEFAULT_RULE, Verdict, rule_named
+from sqlcrystal.scoring.verdicts import DEFAULT_RULE, Judgement, rule_named
 
 
 class Scoring(Struct, frozen=True):
@@ -79,20 +79,22 @@ def score_predictions(
     return tuple(results)
 
 
-def _pairs(benchmark: Benchmark, predictions: Mapping[str, Sequence[str]], places: list[int], rule: str) -> list[Pair]:
+def _pairs(
+    benchmark: Benchmark, predictions: Mapping[str, Sequence[str]], places: list[int], rule: str
+) -> list[PredictedPair]:
     """Every prediction beside its gold, as the rule executes them: one list after the other."""
     golds = [
         (place, benchmark.cases[place].question.database, prepare_gold(benchmark.cases[place].sql, rule))
         for place in places
     ]
     return [
-        Pair(database, gold, prepare_prediction(sqls[place], rule))
+        PredictedPair(database, gold, prepare_prediction(sqls[place], rule))
         for sqls in predictions.values()
         for place, database, gold in golds
     ]
 
 
-def _scored(case: Case, sql: str, verdict: Verdict) -> Scored:
+def _scored(case: Case, sql: str, verdict: Judgement) -> Scored:
     question = case.question
     return Scored(
         question_id=question.id,

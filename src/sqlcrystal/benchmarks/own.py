@@ -14,7 +14,7 @@ from sqlcrystal.errors import DataError
 from sqlcrystal.types import Question
 
 
-class _Entry(Struct):
+class _OwnEntry(Struct):
     question: str
     sql: str
     database: str
@@ -60,7 +60,7 @@ def _questions_file(data: Path | None) -> Path:
 
 def _case(path: Path, number: int, position: int, value: Any) -> Case:
     try:
-        entry = msgspec.convert(value, _Entry)
+        entry = msgspec.convert(value, _OwnEntry)
     except msgspec.ValidationError as error:
         raise DataError(f"{path}: line {number}: {error}; needed are question, sql and database") from None
     question = Question(

@@ -14,7 +14,7 @@ from sqlcrystal.errors import DataError
 from sqlcrystal.types import Question
 
 
-class _Entry(Struct):
+class _SpiderEntry(Struct):
     db_id: str
     question: str
     query: str
@@ -41,7 +41,7 @@ def _load(name: str, data: Path | None, file_names: Sequence[str], databases: Se
     paths = [find_file(folder, file_name) for file_name in file_names]
     if paths[0] is None:
         raise DataError(f"--data: no {file_names[0]} in {folder} or two folders below")
-    entries = [entry for path in paths if path for entry in read_records(path, _Entry)]
+    entries = [entry for path in paths if path for entry in read_records(path, _SpiderEntry)]
     cases = [_case(position, entry) for position, entry in enumerate(entries)]
     order = ("test_database", "database") if name == "spider-test" else ("database", "test_database")
     folders = [
@@ -52,7 +52,7 @@ def _load(name: str, data: Path | None, file_names: Sequence[str], databases: Se
     )
 
 
-def _case(position: int, entry: _Entry) -> Case:
+def _case(position: int, entry: _SpiderEntry) -> Case:
     """Spider numbers its questions by position only."""
     question = Question(
         id=str(position),

@@ -65,7 +65,7 @@ class LocalModel:
         server = self.load()
         request = _request(messages, sampling, reuse_prefix=self.settings.reuse_prefix)
         with self._free:
-            reply = _Reply(deadline=self.settings.deadline)
+            reply = _StreamedReply(deadline=self.settings.deadline)
             try:
                 server.handle_chat_completions(request, reply.receive)
             except ValueError as error:
@@ -151,7 +151,7 @@ def _request(messages: Sequence[Message], sampling: Sampling, *, reuse_prefix: b
     }
 
 
-class _Reply:
+class _StreamedReply:
     """Gathers the pieces of one streamed reply, and stops the stream when its time is up."""
 
     def __init__(self, *, deadline: float) -> None:

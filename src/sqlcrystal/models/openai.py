@@ -17,7 +17,7 @@ KEY_VARIABLE = "SQLCRYSTAL_API_KEY"
 """Where the key of a model's endpoint is looked for when its settings name no other variable."""
 
 
-class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a million tokens cost, for the accounts of a study."""
 
     prompt_per_million: float
@@ -41,7 +41,7 @@ class OpenAISettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     identity: str = ""
     concurrency: int = 8
     retry: RetryPolicy = RetryPolicy()
-    prices: Prices | None = None
+    prices: TokenPrices | None = None
     extra: dict[str, Any] = {}
     headers: dict[str, str] = {}
 
@@ -112,12 +112,12 @@ class _Usage(Struct):
     completion_tokens: int = 0
 
 
-class _Reply(Struct):
+class _ChatReply(Struct):
     choices: list[_Choice]
     usage: _Usage | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Reply)
+_DECODER = msgspec.json.Decoder(_ChatReply)
 
 
 class _Silence(BadReply):

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from sqlcrystal.errors import ConfigError, RecordingMiss
-from sqlcrystal.models.recording import Entry, Recording, request_key
+from sqlcrystal.models.recording import RecordedCall, Recording, request_key
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.types import Completion, Message, Sampling
 
@@ -63,7 +63,7 @@ class Recorded:
             self._settle(future, key, messages, sampling)
         return future.result()
 
-    def take_over(self, entries: Sequence[Entry]) -> None:
+    def take_over(self, entries: Sequence[RecordedCall]) -> None:
         """Record what workers asked the same model elsewhere."""
         self.recording.add(entries)
         with self._lock:
@@ -98,7 +98,7 @@ class Recorded:
 
     def _ask(self, key: str, messages: Sequence[Message], sampling: Sampling) -> Completion:
         completion = self._model.chat(messages, sampling=sampling)
-        entry = Entry(
+        entry = RecordedCall(
             key=key,
             model=self.name,
             digest=self.digest,
@@ -139,7 +139,7 @@ def verify(recording: Recording, model: LanguageModel, *, n: int, rng: random.Ra
     # Asked in the recording's order, so that prompts over one database follow each other and share its prefix.
     chosen = [entries[index] for index in sorted(rng.sample(range(len(entries)), min(n, len(entries))))]
 
-    def reask(entry: Entry) -> str:
+    def reask(entry: RecordedCall) -> str:
         return model.chat(entry.messages, sampling=entry.sampling).text
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:

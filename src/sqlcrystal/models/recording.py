@@ -25,7 +25,7 @@ from sqlcrystal.types import Completion, Message, Sampling
 SHIPPED_SUFFIX = ".jsonl.xz"
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class RecordedCall(Struct, frozen=True, kw_only=True):
     """One recorded completion with the whole request that led to it."""
 
     key: str
@@ -73,7 +73,7 @@ class Recording:
         self.read_only = read_only or self.shipped
         self._also = tuple(also)
         self._lock = threading.Lock()
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, RecordedCall] = {}
         self._connection: sqlite3.Connection | None = None
         if self.shipped:
             self._entries = {entry.key: entry for entry in _read_shipped(self.path)}
@@ -85,7 +85,7 @@ class Recording:
         entry = self.entry(key)
         return entry.completion if entry else None
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> RecordedCall | None:
         """The whole entry under a key."""
         entry = self._own(key)
         if entry is not None:
@@ -98,7 +98,7 @@ class Recording:
                 return entry
         return None
 
-    def add(self, entries: Iterable[Entry]) -> int:
+    def add(self, entries: Iterable[RecordedCall]) -> int:
         """Record entries, a newer one replacing an older of the same key; how many were written."""
         if self._connection is None:
             raise DataError(
@@ -111,7 +111,7 @@ class Recording:
             self._connection.executemany("INSERT OR REPLACE INTO completion VALUES (?, ?, ?, ?, ?, ?)", rows)
         return len(rows)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[RecordedCall]:
         """Every entry of this file, sorted by model and prompt so that like prompts lie together."""
         if self._connection is None:
             entries = list(self._entries.values())
@@ -146,7 +146,7 @@ class Recording:
         """Close at the end of the block."""
         self.close()
 
-    def _own(self, key: str) -> Entry | None:
+    def _own(self, key: str) -> RecordedCall | None:
         if self._connection is None:
             return self._entries.get(key)
         with self._lock:
@@ -199,14 +199,14 @@ def stats(recording: Recording) -> list[Stats]:
     ]
 
 
-def _shipping_order(entry: Entry) -> tuple[object, ...]:
+def _shipping_order(entry: RecordedCall) -> tuple[object, ...]:
     messages = tuple((message.role, message.content) for message in entry.messages)
     sampling = entry.sampling
     return (entry.model, entry.digest, messages, sampling.index, sampling.temperature, sampling.max_tokens)
 
 
-def _read_shipped(path: Path) -> Iterator[Entry]:
-    decoder = msgspec.json.Decoder(Entry)
+def _read_shipped(path: Path) -> Iterator[RecordedCall]:
+    decoder = msgspec.json.Decoder(RecordedCall)
     try:
         with path.open("rb") as stream:
             for line in bounded_lines(unpacked(stream), name=f"recording {path}"):
@@ -220,7 +220,7 @@ def _read_shipped(path: Path) -> Iterator[Entry]:
 _Row = tuple[str, str, str, bytes, bytes, bytes]
 
 
-def _as_row(entry: Entry) -> _Row:
+def _as_row(entry: RecordedCall) -> _Row:
     encode = msgspec.json.encode
     return (
         entry.key,
@@ -232,9 +232,9 @@ def _as_row(entry: Entry) -> _Row:
     )
 
 
-def _from_row(row: _Row) -> Entry:
+def _from_row(row: _Row) -> RecordedCall:
     decode = msgspec.json.decode
-    return Entry(
+    return RecordedCall(
         key=row[0],
         model=row[1],
         digest=row[2],

@@ -13,7 +13,7 @@ _BYTES_OF_A_TASK = 2**18
 """Scanning so much of a file takes about as long as checking and preparing a statement."""
 
 
-class Pair(NamedTuple):
+class PredictedPair(NamedTuple):
     """A prediction to judge against gold, both as the rule executes them."""
 
     database: str
@@ -21,13 +21,13 @@ class Pair(NamedTuple):
     predicted: str
 
 
-Task: TypeAlias = tuple[int, Pair]
+Task: TypeAlias = tuple[int, PredictedPair]
 """A pair with its place among all."""
 Chunk: TypeAlias = tuple[str, list[Task]]
 """A database with tasks on it."""
 
 
-def chunks_of(places: Mapping[Pair, int], locations: Mapping[str, str], jobs: int) -> list[Chunk]:
+def chunks_of(places: Mapping[PredictedPair, int], locations: Mapping[str, str], jobs: int) -> list[Chunk]:
     """The tasks in chunks, the costliest first, so that the workers end together.
 
     A database stays whole, so that one worker opens it, unless it is more than a small part of a worker's share.

@@ -11,8 +11,8 @@ from sqlcrystal.databases import open_database
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.protocols import Database
 from sqlcrystal.scoring.cache import GoldCache
-from sqlcrystal.scoring.chunks import Chunk, Pair, chunks_of, keying, sqlite_file
-from sqlcrystal.scoring.verdicts import Verdict, compare, rule_named
+from sqlcrystal.scoring.chunks import Chunk, PredictedPair, chunks_of, keying, sqlite_file
+from sqlcrystal.scoring.verdicts import Judgement, compare, rule_named
 from sqlcrystal.scoring.workers import run_chunks
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
@@ -22,11 +22,11 @@ _BROKEN_FILE = re.compile("malformed|not a database")
 
 
 OnProgress: TypeAlias = Callable[[int, int], None]
-_Result: TypeAlias = list[tuple[int, Verdict]]
+_Result: TypeAlias = list[tuple[int, Judgement]]
 
 
 def judge(
-    pairs: Sequence[Pair],
+    pairs: Sequence[PredictedPair],
     locations: Mapping[str, str],
     *,
     rule: str,
@@ -35,7 +35,7 @@ def judge(
     max_rows: int = MAX_ROWS,
     cache: GoldCache | None = None,
     on_progress: OnProgress | None = None,
-) -> list[Verdict]:
+) -> list[Judgement]:
     """One verdict per pair, in order; `cache` keeps gold results for the next run."""
     rule_named(rule)
     jobs = jobs or available_cores()
@@ -43,7 +43,7 @@ def judge(
     chunks = chunks_of(places, locations, jobs)
     check_files({database: locations[database] for database, _ in chunks})
     digests = _digests(chunks, locations, cache)
-    verdicts: dict[int, Verdict] = {}
+    verdicts: dict[int, Judgement] = {}
 
     def collect(result: _Result) -> None:
         verdicts.update(result)

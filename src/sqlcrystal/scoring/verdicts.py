@@ -29,7 +29,7 @@ UNEVALUABLE = "unevaluable"
 GOLD_KINDS = frozenset({Kind.GOLD_ERROR, Kind.GOLD_TIMEOUT})
 
 
-class Verdict(Struct, frozen=True):
+class Judgement(Struct, frozen=True):
     """How one prediction ended, why if it failed, and the seconds its execution took."""
 
     kind: Kind
@@ -74,7 +74,7 @@ def rule_named(name: str) -> Callable[[Table, Table, str], bool]:
     return RULES[name]
 
 
-def compare(gold: Execution, predicted: Execution, rule: str = DEFAULT_RULE, *, gold_sql: str = "") -> Verdict:
+def compare(gold: Execution, predicted: Execution, rule: str = DEFAULT_RULE, *, gold_sql: str = "") -> Judgement:
     """Judge a prediction by its rows; `gold_sql` tells `bag` and `test-suite` whether gold orders its rows.
 
     Under `test-suite` both executions should be of SQL that went through `preparation.prepare`.
@@ -82,11 +82,11 @@ def compare(gold: Execution, predicted: Execution, rule: str = DEFAULT_RULE, *, 
     same = rule_named(rule)
     if isinstance(gold, Failure):
         kind = Kind.GOLD_TIMEOUT if gold.kind is FailureKind.TIMEOUT else Kind.GOLD_ERROR
-        return Verdict(kind, predicted.seconds, gold.message)
+        return Judgement(kind, predicted.seconds, gold.message)
     if isinstance(predicted, Failure):
-        return Verdict(_FAILED.get(predicted.kind, Kind.PREDICTION_ERROR), predicted.seconds, predicted.message)
+        return Judgement(_FAILED.get(predicted.kind, Kind.PREDICTION_ERROR), predicted.seconds, predicted.message)
     matches = same(gold.rows, predicted.rows, gold_sql)
-    return Verdict(Kind.MATCH if matches else Kind.MISMATCH, predicted.seconds)
+    return Judgement(Kind.MATCH if matches else Kind.MISMATCH, predicted.seconds)
 
 
 _FAILED = {FailureKind.TIMEOUT: Kind.PREDICTION_TIMEOUT, FailureKind.REFUSED: Kind.REFUSED}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sqlcrystal.errors import ConfigError, ModelUnavailable, RecordingMiss, SqlcrystalError
 from sqlcrystal.models import Recorded
-from sqlcrystal.models.recording import Entry, request_key
+from sqlcrystal.models.recording import RecordedCall, request_key
 from sqlcrystal.once import Once
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.study.crew import Done
@@ -34,13 +34,13 @@ class Desk:
     """Where workers lay each call as soon as it is answered; an actor of its own, which no lost worker takes along."""
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[RecordedCall] = []
 
-    def lay(self, entry: Entry) -> None:
+    def lay(self, entry: RecordedCall) -> None:
         """Keep a call for the driver."""
         self._entries.append(entry)
 
-    def take(self) -> list[Entry]:
+    def take(self) -> list[RecordedCall]:
         """Hand everything over."""
         entries, self._entries = self._entries, []
         return entries
@@ -59,7 +59,7 @@ class DeskModel:
         if key in self._known:
             return self._known[key]
         completion = self._model.chat(messages, sampling=sampling)
-        entry = Entry(
+        entry = RecordedCall(
             key=key,
             model=self.name,
             digest=self.digest,

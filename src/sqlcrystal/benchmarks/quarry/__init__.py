@@ -16,7 +16,7 @@ FIRST_EDITION = 26
 FEWER = {"telecom": 25}
 
 
-class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QuarryQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One question as written: its words, its gold, and plausible queries that are wrong."""
 
     id: str
@@ -49,7 +49,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
-    question: tuple[Entry, ...]
+    question: tuple[QuarryQuestion, ...]
 
 
 def names() -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(file.removesuffix(".toml") for file in files if file.endswith(".toml")))
 
 
-def entries(name: str) -> tuple[Entry, ...]:
+def entries(name: str) -> tuple[QuarryQuestion, ...]:
     """The questions of one database, in the order of its file."""
     if name not in names():
         raise ConfigError.unknown("database", name, names())

@@ -10,16 +10,16 @@ from msgspec import Struct
 from sqlglot import expressions
 from sqlglot.expressions import Select
 
-from sqlcrystal.benchmarks.quarry import DIFFICULTIES, Entry, build, entries
+from sqlcrystal.benchmarks.quarry import DIFFICULTIES, QuarryQuestion, build, entries
 
 QUESTIONS = 60
 Table = tuple[tuple[object, ...], ...]
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class QuestionFinding(Struct, frozen=True, kw_only=True):
     """What was found out about one question; no problems means it is fit."""
 
-    entry: Entry
+    entry: QuarryQuestion
     rows: int
     problems: tuple[str, ...]
 
@@ -31,7 +31,7 @@ class Review(Struct, frozen=True, kw_only=True):
     digest: str
     bytes: int
     tables: dict[str, int]
-    findings: tuple[Finding, ...]
+    findings: tuple[QuestionFinding, ...]
     problems: tuple[str, ...]
 
     @property
@@ -71,16 +71,16 @@ def review(name: str, file: Path | None = None) -> Review:
     )
 
 
-def check(entry: Entry, file: Path) -> Finding:
+def check(entry: QuarryQuestion, file: Path) -> QuestionFinding:
     """Run the gold and every wrong query of one question."""
     try:
         gold = run(file, entry.sql)
     except sqlite3.Error as error:
-        return Finding(entry=entry, rows=0, problems=(f"gold fails: {error}",))
-    return Finding(entry=entry, rows=len(gold), problems=tuple(_question_problems(entry, gold, file)))
+        return QuestionFinding(entry=entry, rows=0, problems=(f"gold fails: {error}",))
+    return QuestionFinding(entry=entry, rows=len(gold), problems=tuple(_question_problems(entry, gold, file)))
 
 
-def _question_problems(entry: Entry, gold: Table, file: Path) -> Iterator[str]:
+def _question_problems(entry: QuarryQuestion, gold: Table, file: Path) -> Iterator[str]:
     says_something = any(cell not in {None, 0} for row in gold for cell in row)
     if not says_something and not entry.empty:
         yield "gold is empty, NULL or zero, and the question is not marked `empty = true`"
@@ -131,7 +131,9 @@ def template(sql: str) -> str:
     ).sql()
 
 
-def _database_problems(name: str, questions: tuple[Entry, ...], tables: dict[str, int], file: Path) -> Iterator[str]:
+def _database_problems(
+    name: str, questions: tuple[QuarryQuestion, ...], tables: dict[str, int], file: Path
+) -> Iterator[str]:
     if not 4 <= len(tables) <= 9:
         yield f"{len(tables)} tables, not 4 to 9"
     if not 1_000 <= sum(tables.values()) <= 20_000:
@@ -155,7 +157,7 @@ def _database_problems(name: str, questions: tuple[Entry, ...], tables: dict[str
     )
 
 
-def _template_problems(questions: tuple[Entry, ...]) -> Iterator[str]:
+def _template_problems(questions: tuple[QuarryQuestion, ...]) -> Iterator[str]:
     seen: dict[str, str] = {}
     for entry in questions:
         if (first := seen.setdefault(template(entry.sql), entry.id)) != entry.id:

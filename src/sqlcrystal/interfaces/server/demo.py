@@ -14,7 +14,7 @@ from sqlcrystal.benchmarks.quarry import load
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.config.bundled import FOLDERS
 from sqlcrystal.errors import DataError, ModelRejected
-from sqlcrystal.models.recording import Entry, Recording
+from sqlcrystal.models.recording import RecordedCall, Recording
 from sqlcrystal.serving import Crystal
 from sqlcrystal.types import Completion, Message, Sampling
 
@@ -42,7 +42,7 @@ class Prompt(NamedTuple):
 class RecordedReplies:
     """A model that says what it once said: to the same prompt, or to the same question without cards; nothing else."""
 
-    def __init__(self, entries: Iterator[Entry]) -> None:
+    def __init__(self, entries: Iterator[RecordedCall]) -> None:
         """Index the greedy replies of one model."""
         self.name = f"{MODEL}, recorded"
         self.digest = hashlib.sha256(self.name.encode()).hexdigest()
