@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "study"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 WITHIN = 1.10
 CPU_MS = 5.0
@@ -34,9 +34,8 @@ ARMS = [
 
 def endpoint(seconds: float, told: Connection) -> None:
     """Serve chat completions on loopback until the process is ended."""
-    from study_player import Player
-
     from sqlcrystal.types import Message, Sampling
+    from study_player import Player
 
     player = Player()
 

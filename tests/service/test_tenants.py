@@ -4,8 +4,8 @@ from typing import Any
 
 import openai
 import pytest
-from test_mcp import talk
 
+from mcp_talk import talk
 from running_service import ASKED, SIBLING, Service
 
 SECRET = "How many hardware items does tenant one keep in the vault?"
