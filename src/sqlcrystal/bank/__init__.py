@@ -2,7 +2,7 @@
 
 from sqlcrystal.bank.access import Grant, Scope
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_jsonl
+from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_entries, import_jsonl
 from sqlcrystal.bank.forgetting import Forgotten
 from sqlcrystal.bank.frozen import FrozenBank
 from sqlcrystal.bank.places import Place
@@ -52,6 +52,7 @@ __all__ = [
     "Waiting",
     "check_cards",
     "export_jsonl",
+    "import_entries",
     "import_jsonl",
     "question_key",
 ]

@@ -34,7 +34,12 @@ def export_jsonl(store: CardStore, out: BinaryIO, *, database: str | None = None
 def import_jsonl(store: CardStore, source: BinaryIO | Iterable[bytes], *, name: str = "import") -> ImportReport:
     """Bank every card of an export, or none if a line is broken; the file's word on who admitted them is taken."""
     lines = bounded_lines(blocks_of(source), name=name) if isinstance(source, BufferedIOBase | RawIOBase) else source
-    added = store.add_all(_decoded(lines, name))
+    return import_entries(store, _decoded(lines, name))
+
+
+def import_entries(store: CardStore, entries: Iterable[Entry]) -> ImportReport:
+    """Bank every card, or none if one is refused."""
+    added = store.add_all(entries)
     new = sum(one.new for one in added)
     return ImportReport(added=new, already_there=len(added) - new)
 

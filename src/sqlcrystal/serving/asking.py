@@ -98,6 +98,11 @@ def _draft(desk: Desk, site: Site, question: Question, *, with_memory: bool, not
     return solve(desk, site, question, memory=FreshMemory(desk, site), notify=notify)
 
 
+def draft_answer(desk: Desk, question: Question, *, with_memory: bool) -> Draft:
+    """Answer a question and keep nothing of it: for tests."""
+    return _draft(desk, desk.site(question.database), question, with_memory=with_memory, notify=lambda _: None)
+
+
 def _twin(desk: Desk, site: Site, draft: Draft, shown: AnswerRecord, arm: Arm) -> AnswerRecord | None:
     """What the other arm answers, for the account only; None where its model failed."""
     other = Arm(memory=not arm.memory, share=arm.share)

@@ -1,5 +1,6 @@
 """`sqlcrystal benchmark`: which benchmarks there are, and whether their gold can be trusted."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from sqlcrystal.interfaces.cli.score import (
     Timeout,
 )
 from sqlcrystal.interfaces.cli.scoring import progress_bar, tell_missing
+from sqlcrystal.interfaces.cli.store_access import Where, database_name, opened_store
 
 if TYPE_CHECKING:
     from sqlcrystal.benchmarks.preflight import Preflight
@@ -37,6 +39,26 @@ def list_benchmarks(as_json: AsJson = False) -> None:
         print_json([{"name": name, "description": description} for name, description in rows])
     else:
         print_table("benchmarks", ["name", "what it is"], rows)
+
+
+@group.command("make")
+def make(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the benchmark.")],
+    *,
+    from_store: Annotated[bool, typer.Option("--from-store", help="From confirmed answers.")],  # noqa: ARG001
+    db: Annotated[str | None, typer.Option("--db", help="Only this database: its name, URL or file.")] = None,
+    store: Where = None,
+    as_json: AsJson = False,
+) -> None:
+    """Turn confirmed answers into a benchmark of your own, for a study: `benchmark = "own"` with this folder."""
+    from sqlcrystal.serving.own_benchmark import QUESTIONS, make_benchmark
+
+    with opened_store(store) as opened:
+        count = make_benchmark(opened, out, database=database_name(db))
+    if as_json:
+        print_json({"questions": count, "file": str(out / QUESTIONS)})
+    else:
+        print(f"{count} questions in {out / QUESTIONS}; check them with: sqlcrystal benchmark check own --data {out}")
 
 
 @group.command("check")

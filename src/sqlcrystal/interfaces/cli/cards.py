@@ -1,5 +1,6 @@
 """`sqlcrystal cards`: look into the bank, mend it, move it, and check it against the live database."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -138,15 +139,28 @@ def export_cards(
 
 @cards_app.command("import")
 def import_cards(
-    file: Annotated[str, typer.Argument(help="An export; - is standard input.")],
+    file: Annotated[str | None, typer.Argument(help="An export; - is standard input.")] = None,
+    *,
+    from_run: Annotated[Path | None, typer.Option("--from-run", metavar="DIR", help="A study's run instead.")] = None,
+    arm: Annotated[str, typer.Option("--arm", help="The arm whose cards to take from the run.")] = "W0",
+    seed: Annotated[int, typer.Option("--seed", help="The seed whose cards to take from the run.")] = 42,
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Bank every card of an export, or none if a line is broken; cards that are there already stay as they are."""
-    from sqlcrystal.bank import import_jsonl
+    """Bank every card of an export or a study's run, or none if one is broken; cards already there stay as they are."""
+    from sqlcrystal.bank import import_entries, import_jsonl
 
-    with reading(file) as lines, opened_store(store, create=True) as opened:
-        report = import_jsonl(opened.bank, lines, name=file)
+    if (file is None) == (from_run is None):
+        raise ConfigError("import: give either an export or --from-run DIR")
+    if from_run is not None:
+        from sqlcrystal.study.takeover import banked_entries
+
+        entries = banked_entries(from_run, arm=arm, seed=seed)
+        with opened_store(store, create=True) as opened:
+            report = import_entries(opened.bank, entries)
+    elif file is not None:
+        with reading(file) as lines, opened_store(store, create=True) as opened:
+            report = import_jsonl(opened.bank, lines, name=file)
     if json:
         print_json(report)
     else:

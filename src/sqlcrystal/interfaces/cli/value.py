@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sqlcrystal.interfaces.cli import own_tests
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 from sqlcrystal.interfaces.cli.store_access import Json, Where, database_name, opened_store
 
@@ -99,3 +100,4 @@ def _break_even(found: "Value") -> str:
 def register(app: typer.Typer) -> None:
     """Attach the command."""
     app.command("value")(value)
+    own_tests.register(app)

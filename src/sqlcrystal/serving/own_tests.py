@@ -1,0 +1,133 @@
+"""A team's own tests: questions with the SQL or rows they must give, asked with memory and without."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+from msgspec import Struct
+
+from sqlcrystal.errors import DataError, UserError
+from sqlcrystal.scoring.rules import same_bag
+from sqlcrystal.serving.asking import as_question, draft_answer
+from sqlcrystal.serving.desk import Desk
+from sqlcrystal.serving.draft import Draft
+from sqlcrystal.types import Failure, Row, Rows
+
+
+class OwnTest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One test as a file writes it: a question, and the SQL whose rows it must give, or the rows themselves."""
+
+    name: str
+    question: str
+    sql: str = ""
+    rows: tuple[Row, ...] | None = None
+    database: str = ""
+    ordered: bool = False
+    """Whether the order of the rows counts."""
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """How one test went in each arm."""
+
+    name: str
+    database: str
+    right: bool
+    """With memory, as it is served."""
+    right_without: bool
+    sql: str | None
+    why: str = ""
+    seconds: float = 0.0
+
+    @property
+    def says(self) -> str:
+        """What memory did to it: right, fixed, broke or wrong."""
+        return {(True, True): "right", (True, False): "fixed", (False, True): "broke", (False, False): "wrong"}[
+            self.right, self.right_without
+        ]
+
+
+def read_tests(path: Path) -> list[OwnTest]:
+    """The tests of a YAML file, or one line about what is wrong with it."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tests = msgspec.convert(document, list[OwnTest], strict=False)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    except yaml.YAMLError as error:
+        raise DataError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    except msgspec.ValidationError as error:
+        raise DataError(f"{path}: {error}; each test has name, question, and sql or rows") from None
+    names = [test.name for test in tests]
+    for test in tests:
+        if bool(test.sql) == (test.rows is not None):
+            raise DataError(f"{path}: test {test.name!r}: give either sql or rows")
+        if names.count(test.name) > 1:
+            raise DataError(f"{path}: test {test.name!r}: the name is given twice")
+    if not tests:
+        raise DataError(f"{path}: holds no tests")
+    return tests
+
+
+def run_tests(desk: Desk, tests: Iterable[OwnTest], *, database: str | None = None) -> list[Result]:
+    """Ask every test's question with memory and without; nothing is kept of it."""
+    return [_run(desk, test, database) for test in tests]
+
+
+def _run(desk: Desk, test: OwnTest, database: str | None) -> Result:
+    name = desk.choose(test.database or database)
+    wanted = _wanted(desk, name, test)
+    question = as_question(test.question, name)
+    drafts = {memory: draft_answer(desk, question, with_memory=memory) for memory in (True, False)}
+    why = {memory: _why(draft, wanted, ordered=test.ordered) for memory, draft in drafts.items()}
+    return Result(
+        name=test.name,
+        database=name,
+        right=not why[True],
+        right_without=not why[False],
+        sql=drafts[True].sql,
+        why=why[True],
+        seconds=round(sum(call.completion.seconds for call in drafts[True].calls), 3),
+    )
+
+
+def _wanted(desk: Desk, name: str, test: OwnTest) -> tuple[Row, ...]:
+    if test.rows is not None:
+        return test.rows
+    execution = desk.site(name).database.execute(test.sql)
+    if isinstance(execution, Failure):
+        raise UserError(f"test {test.name!r}: its sql does not run ({execution.kind}: {execution.message})")
+    return execution.rows
+
+
+def _why(draft: Draft, wanted: tuple[Row, ...], *, ordered: bool) -> str:
+    """Why an answer is not what a test wants; nothing when it is."""
+    if not isinstance(draft.execution, Rows):
+        return f"does not run: {draft.execution.message}" if draft.execution else "the model's reply held no SQL"
+    if same_bag(wanted, draft.execution.rows, ordered=ordered):
+        return ""
+    return f"{len(draft.execution.rows)} rows that are not the {len(wanted)} wanted"
+
+
+def junit(results: Iterable[Result], *, suite: str) -> bytes:
+    """The results as JUnit XML: a test fails when its answer with memory is wrong."""
+    found = list(results)
+    counts = {"tests": str(len(found)), "failures": str(sum(not each.right for each in found))}
+    root = ElementTree.Element("testsuite", {"name": suite, "errors": "0", "skipped": "0", **counts})
+    for each in found:
+        attributes: dict[str, Any] = {"classname": each.database, "name": each.name, "time": f"{each.seconds:.3f}"}
+        case = ElementTree.SubElement(root, "testcase", attributes)
+        if not each.right:
+            failure = ElementTree.SubElement(case, "failure", message=f"{each.says}: {each.why}", type=each.says)
+            failure.text = _printable(each.sql or "")
+        out = ElementTree.SubElement(case, "system-out")
+        out.text = f"without memory: {'right' if each.right_without else 'wrong'}"
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _printable(text: str) -> str:
+    """Text without the control characters that XML cannot hold."""
+    return "".join(character for character in text if character.isprintable() or character in "\n\t")

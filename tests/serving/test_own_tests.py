@@ -1,0 +1,151 @@
+"""A team's own tests, and cards and questions that move between service and study."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from cardbox import HashingEmbedder
+from shop import RIGHT, build, fenced
+from sqlcrystal import Crystal
+from sqlcrystal.bank import Store
+from sqlcrystal.benchmarks.own import load
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.serving.own_benchmark import make_benchmark
+from sqlcrystal.serving.own_tests import junit, read_tests, run_tests
+from sqlcrystal.study.ledger import Ledger, read_ledger, write_ledger
+from sqlcrystal.study.takeover import banked_entries
+from sqlcrystal.types import Message, Sampling
+from synthetic_ledger import synthetic_ledger
+
+ASKED = "How many hardware items are there?"
+TESTS = f"""
+- name: hardware
+  question: {ASKED}
+  sql: {RIGHT}
+- name: all items
+  question: How many items are there?
+  rows: [[3]]
+"""
+
+
+def helped(messages: Sequence[Message], _: Sampling) -> str:
+    """Right about hardware where a card says how."""
+    if "hardware" in messages[1].content.rsplit("[Question]", 1)[-1]:
+        return fenced(RIGHT if RIGHT in messages[1].content else "SELECT COUNT(*) FROM item")
+    return fenced("SELECT COUNT(*) FROM item")
+
+
+@pytest.fixture
+def crystal(tmp_path: Path) -> Crystal:
+    place = build(tmp_path / "shop.sqlite")
+    return Crystal.over(place, model=ScriptedModel(helped), store=tmp_path / "team.db", embedder=HashingEmbedder())
+
+
+@pytest.fixture(scope="module")
+def made() -> Ledger:
+    return synthetic_ledger()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tests.yaml"
+    path.write_text(TESTS)
+    return path
+
+
+def test_tests_run_with_memory_and_without_and_say_what_memory_did(crystal: Crystal, file: Path) -> None:
+    with crystal:
+        before = run_tests(crystal.desk, read_tests(file))
+        crystal.correct(crystal.ask(ASKED, memory=False), RIGHT, by="ada")
+        after = run_tests(crystal.desk, read_tests(file))
+    assert [each.says for each in before] == ["wrong", "right"]
+    assert [each.says for each in after] == ["fixed", "right"]
+
+
+def test_tests_leave_no_answer_behind(crystal: Crystal, file: Path) -> None:
+    with crystal:
+        run_tests(crystal.desk, read_tests(file))
+        assert crystal.history() == []
+
+
+def test_a_wrong_answer_is_a_failure_in_junit(crystal: Crystal, file: Path) -> None:
+    with crystal:
+        document = ElementTree.fromstring(junit(run_tests(crystal.desk, read_tests(file)), suite="shop"))
+    assert (document.get("tests"), document.get("failures")) == ("2", "1")
+    assert document.find("testcase[@name='hardware']/failure") is not None
+    assert document.find("testcase[@name='all items']/failure") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- name: a", "question"),
+        ("- {name: a, question: b}", "either sql or rows"),
+        ("- {name: a, question: b, sql: c, rows: [[1]]}", "either sql or rows"),
+        ("- {name: a, question: b, sql: c}\n- {name: a, question: b, sql: c}", "twice"),
+        ("[", "not YAML"),
+        ("[]", "holds no tests"),
+    ],
+)
+def test_a_broken_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(text)
+    with pytest.raises(DataError, match=said) as raised:
+        read_tests(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_studys_bank_is_taken_into_service_with_its_signal(tmp_path: Path, made: Ledger) -> None:
+    write_ledger(made, tmp_path)
+    card = made.cards[0]
+    entries = banked_entries(tmp_path, arm=card.arm, seed=card.seed)
+    assert len(entries) == sum((each.arm, each.seed) == (card.arm, card.seed) for each in read_ledger(tmp_path).cards)
+    assert entries[0].card.admission.signal == card.signal
+    assert entries[0].card.admission.by.startswith("study ")
+    chosen = ["--arm", card.arm, "--seed", str(card.seed), "--store", str(tmp_path / "team.db")]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "sqlcrystal.interfaces.cli.app",
+            "cards",
+            "import",
+            "--from-run",
+            str(tmp_path),
+            *chosen,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("imported ")
+    with Store(tmp_path / "team.db") as store:
+        assert {each.id for each in store.bank.find()} == {entry.card.id for entry in entries}
+
+
+def test_an_arm_or_seed_that_banked_nothing_is_answered_with_those_that_did(tmp_path: Path, made: Ledger) -> None:
+    write_ledger(made, tmp_path)
+    with pytest.raises(ConfigError, match="choose from"):
+        banked_entries(tmp_path, arm="W9", seed=42)
+    with pytest.raises(ConfigError, match="--seed"):
+        banked_entries(tmp_path, arm=made.cards[0].arm, seed=-1)
+
+
+def test_confirmed_answers_make_a_benchmark_that_loads(crystal: Crystal, tmp_path: Path) -> None:
+    with crystal:
+        crystal.confirm(crystal.ask("How many items are there?"), by="ada")
+        crystal.correct(crystal.ask(ASKED), RIGHT, by="ada")
+        rejected = crystal.ask("How many teas are there?")
+        crystal.reject(rejected, by="ada", repair=False)
+        assert make_benchmark(crystal.store, tmp_path / "own") == 2
+    build(tmp_path / "own" / "shop.sqlite")
+    benchmark = load(tmp_path / "own")
+    assert {(case.question.text, case.sql) for case in benchmark.cases} == {
+        ("How many items are there?", "SELECT COUNT(*) FROM item"),
+        (ASKED, RIGHT),
+    }
