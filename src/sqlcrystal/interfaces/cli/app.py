@@ -23,6 +23,7 @@ def command_line() -> "typer.Typer":
         benchmark,
         cards,
         compare,
+        init,
         model,
         power,
         recording,
@@ -57,6 +58,7 @@ def command_line() -> "typer.Typer":
     ) -> None:
         """Text-to-SQL that keeps what its repairs teach it, and measures what that is worth."""
 
+    init.register(app)
     ask.register(app)
     score.register(app)
     benchmark.register(app)
@@ -116,6 +118,11 @@ def _run(arguments: list[str]) -> None:
             gc.set_threshold(50_000)  # a short life makes little garbage and many small objects
             score_files(**settings)
             return
+    if not arguments and sys.stdin.isatty():
+        from sqlcrystal.interfaces.cli.loop import prompt_loop
+
+        prompt_loop()
+        return
     command_line()()
 
 

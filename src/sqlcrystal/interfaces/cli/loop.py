@@ -1,0 +1,162 @@
+"""`sqlcrystal` alone: a prompt for asking, confirming and correcting in turn, with history."""
+
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlcrystal.errors import SqlcrystalError
+from sqlcrystal.interfaces.cli.answer_pages import (
+    answer_lines,
+    correction_lines,
+    offer_lines,
+    rejection_lines,
+    ruling_lines,
+    trace_lines,
+)
+from sqlcrystal.interfaces.cli.crystal_access import opened_crystal, ready_model
+from sqlcrystal.outgoing import visible
+
+if TYPE_CHECKING:
+    from sqlcrystal.serving import Crystal, ServedAnswer
+
+HELP = """\
+Ask in words. Of the last answer:
+  /yes            it is right: bank it         /no [NOTE]   it is wrong: propose another
+  /sql SELECT …   the right SQL: bank it       /trace       what was tried
+Else: /db NAME, FILE or URL   /queue   /help   /quit"""
+
+
+def prompt_loop() -> None:
+    """Read lines until the end of input or /quit."""
+    with opened_crystal(None) as (crystal, _):
+        ready_model(crystal.desk.team.model)
+        loop = Loop(crystal)
+        with _history(loop):
+            print(HELP)
+            while loop.running:
+                try:
+                    line = input(f"{loop.database or 'sqlcrystal'}> ")
+                except (EOFError, KeyboardInterrupt):
+                    print()
+                    return
+                loop.take(line)
+
+
+class Loop:
+    """What the prompt knows between two lines: the database, the last answer, and a proposal to decide on."""
+
+    def __init__(self, crystal: "Crystal") -> None:
+        self.crystal = crystal
+        names = crystal.desk.names()
+        self.database = names[0] if len(names) == 1 else None
+        self.answer: ServedAnswer | None = None
+        self.proposal: str | None = None
+        self.running = True
+        self.commands: dict[str, Callable[[str], Iterable[str]]] = {
+            "/yes": self.confirm,
+            "/no": self.reject,
+            "/sql": self.correct,
+            "/trace": lambda _: trace_lines(self._last()),
+            "/db": self.choose,
+            "/queue": self.queue,
+            "/help": lambda _: [HELP],
+            "/quit": self.quit,
+        }
+
+    def take(self, line: str) -> None:
+        """One line: a command or a question; whatever goes wrong is a line, and the loop goes on."""
+        words = line.strip()
+        if not words:
+            return
+        command, _, rest = words.partition(" ")
+        try:
+            if not command.startswith("/"):
+                lines = self.ask(words)
+            elif command in self.commands:
+                lines = self.commands[command](rest.strip())
+            else:
+                lines = [f"{visible(command)}: no such command; choose from {', '.join(self.commands)}"]
+            for text in lines:
+                print(text)
+        except SqlcrystalError as error:
+            print(visible(str(error)), file=sys.stderr)
+        except KeyboardInterrupt:
+            print("given up", file=sys.stderr)
+
+    def ask(self, question: str) -> Iterable[str]:
+        """Answer, and remember the answer for a verdict."""
+        answer = self.crystal.ask(question, self.database)
+        self.answer, self.proposal, self.database = answer, None, answer.database
+        yield from answer_lines(answer, rows=20, prices=self.crystal.desk.team.prices)
+        yield from offer_lines(answer)
+
+    def confirm(self, _: str) -> Iterable[str]:
+        """Vouch for the proposal, or else for the last answer."""
+        return ruling_lines(self.crystal.confirm(self.proposal or self._last()))
+
+    def reject(self, note: str) -> Iterable[str]:
+        """Let a repair propose another."""
+        rejection = self.crystal.reject(self._last(), note=note)
+        self.proposal = rejection.proposal.id if rejection.proposal is not None else None
+        return rejection_lines(rejection, repair=True)
+
+    def correct(self, sql: str) -> Iterable[str]:
+        """Bank the user's own SQL."""
+        return correction_lines(self.crystal.correct(self._last(), sql))
+
+    def choose(self, name: str) -> Iterable[str]:
+        """Go on with another database."""
+        self.database = self.crystal.desk.choose(name or None)
+        self.answer = self.proposal = None
+        return [f"asking {self.database}"]
+
+    def queue(self, _: str) -> Iterable[str]:
+        """What waits for a verdict."""
+        for waiting in self.crystal.queue(self.database, limit=10):
+            yield f"{waiting.answer.id}  asked {waiting.asked}  {visible(waiting.answer.question)}"
+
+    def quit(self, _: str) -> Iterable[str]:
+        """Leave."""
+        self.running = False
+        return []
+
+    def _last(self) -> "ServedAnswer":
+        if self.answer is None:
+            raise SqlcrystalError("there is no answer yet; ask first")
+        return self.answer
+
+
+class _history:  # noqa: N801
+    """Lines of earlier sessions under the arrow keys; the standard library's readline is enough for a prompt."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._commands = list(loop.commands)
+
+    def __enter__(self) -> None:
+        with suppress(ImportError, OSError):  # no readline on Windows, no file yet
+            import readline
+
+            readline.set_completer(
+                lambda text, state: [*(c for c in self._commands if c.startswith(text)), None][state]
+            )
+            readline.set_completer_delims(" ")
+            readline.parse_and_bind("tab: complete")
+            readline.read_history_file(_history_file())
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ImportError, OSError):
+            import readline
+
+            file = _history_file()
+            file.parent.mkdir(parents=True, exist_ok=True)
+            readline.set_history_length(1000)
+            readline.write_history_file(file)
+            file.chmod(0o600)
+
+
+def _history_file() -> Path:
+    from sqlcrystal.models.catalogue import cache_root
+
+    return cache_root() / "history"

@@ -1,0 +1,131 @@
+"""A team's first sqlcrystal.toml: written from a few choices, with every connection tried."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from sqlcrystal.config import TEAM_FILE, TeamFile, is_url, parse_team, resolve_secrets
+from sqlcrystal.errors import ConfigError, DataError, SqlcrystalError
+from sqlcrystal.serving.desk import Desk
+from sqlcrystal.types import Message, Sampling
+
+_PASSWORD = re.compile(r"(?P<before>://[^:/@]*:)(?!\$\{)(?P<password>[^@]+)(?=@)")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_NAMED = re.compile(r"(?P<name>[^=:/\\]+)=(?P<url>.+)")
+
+
+class Choices(Struct, frozen=True, kw_only=True):
+    """What a team decides at the start."""
+
+    databases: Mapping[str, str]
+    model: str = "qwen2.5-coder-1.5b"
+    store: str = "sqlcrystal.db"
+    people: tuple[str, ...] = ()
+
+
+def named_databases(given: list[str]) -> dict[str, str]:
+    """`NAME=URL`, or a URL or path whose last part is the name."""
+    databases: dict[str, str] = {}
+    for text in given:
+        found = _NAMED.fullmatch(text)
+        name, url = (found["name"].strip(), found["url"]) if found else (_last_part(text), text)
+        if not name or name in databases:
+            raise ConfigError(f"--db: {text!r} needs a name of its own; write NAME={text}")
+        databases[name] = url
+    return databases
+
+
+def settings_text(choices: Choices) -> str:
+    """The settings as TOML; a password in a URL becomes an environment variable, set for this process."""
+    lines = [f"model = {_quoted(choices.model)}", f"store = {_quoted(_without_secret('store', choices.store))}"]
+    if choices.people:
+        lines.append(f"people = [{', '.join(map(_quoted, choices.people))}]")
+    for name, url in choices.databases.items():
+        key = name if _BARE_KEY.fullmatch(name) else _quoted(name)
+        lines += ["", f"[databases.{key}]", f"url = {_quoted(_without_secret(name, url))}"]
+    return "\n".join(lines) + "\n"
+
+
+def trouble(text: str, *, folder: Path) -> Iterator[str]:
+    """One line for everything that cannot be reached: each database, the model, the store."""
+    team = parse_team(tomllib.loads(text), folder=folder)
+    desk = Desk(team)
+    try:
+        for name in team.databases:
+            yield from _tried(partial(_try_database, desk, name))
+        yield from _tried(partial(_try_model, desk))
+        yield from _tried(partial(_try_store, team, desk))
+    finally:
+        desk.close()
+
+
+def write_settings(text: str, *, folder: Path, replace: bool = False) -> Path:
+    """Write sqlcrystal.toml; one that is there stays unless it is to be replaced."""
+    place = folder / TEAM_FILE
+    try:
+        with place.open("w" if replace else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise DataError(f"{TEAM_FILE}: is there already; --force replaces it") from None
+    except OSError as error:
+        raise DataError(f"{TEAM_FILE}: cannot be written ({error.strerror})") from None
+    return place
+
+
+def _tried(reach: Callable[[], None]) -> Iterator[str]:
+    try:
+        reach()
+    except SqlcrystalError as error:
+        yield str(error)
+
+
+def _try_database(desk: Desk, name: str) -> None:
+    desk.site(name).database.schema()
+
+
+def _try_model(desk: Desk) -> None:
+    spec = desk.team.model
+    if isinstance(spec, str) and not is_url(spec):
+        from sqlcrystal.models import open_model
+        from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path
+
+        open_model(spec).close()
+        if spec in KNOWN_MODELS and not weights_path(spec).is_file():
+            raise DataError(f"model {spec}: its weights are not here yet; run: sqlcrystal model pull {spec}")
+        return
+    asked = [Message("system", "Answer with one word."), Message("user", "Are you ready?")]
+    desk.model.chat(asked, sampling=Sampling(max_tokens=4))
+
+
+def _try_store(team: TeamFile, desk: Desk) -> None:
+    place = resolve_secrets(team.store, where="store")
+    if "://" in place or Path(place).exists():
+        _ = desk.store
+        return
+    parent = Path(place).parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise DataError(f"store: {parent} is no folder that can be written to")
+
+
+def _without_secret(name: str, url: str) -> str:
+    found = _PASSWORD.search(url)
+    if found is None:
+        return url
+    variable = re.sub(r"\W", "_", name).upper() + "_PASSWORD"
+    os.environ.setdefault(variable, unquote(found["password"]))
+    return url[: found.start("password")] + f"${{{variable}}}" + url[found.end("password") :]
+
+
+def _last_part(url: str) -> str:
+    return Path(url.partition("?")[0].partition("://")[2] or url).stem
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
