@@ -1,0 +1,160 @@
+"""What `ask` adds to the model and the database: milliseconds an answer at 10,000 cards, and the start of the command.
+
+    python benchmarks/ask_overhead.py [--cards 10000] [--asks 300]
+
+The model is scripted and takes no time; what the database takes is measured inside and taken off. Wall time suffers
+from whatever else the machine does, processor time does not: both are told, and the disk's wait is in the first only.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlcrystal.bank import Entry, Store
+from sqlcrystal.databases.sqlite import SqliteDatabase
+from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.serving import Crystal
+from sqlcrystal.types import Admission, Card, CardId, Question
+
+SQL = "SELECT count(*) FROM item WHERE price > {number}"
+SUBJECTS = ("items", "orders", "customers", "suppliers", "shipments", "returns", "payments", "shelves")
+VERBS = ("cost more than", "were made before", "weigh less than", "arrived after", "are rated above")
+
+
+def question(number: int) -> str:
+    """A question unlike its neighbours."""
+    subject, verb = SUBJECTS[number % len(SUBJECTS)], VERBS[number // 8 % len(VERBS)]
+    return f"How many {subject} of group {number // 40} {verb} {number}?"
+
+
+def fill(store: Path, fingerprint: str, cards: int) -> None:
+    """Bank so many cards."""
+    admission = Admission(signal="user", by="ada", at="2026-01-01T00:00:00Z")
+    with Store(store) as opened:
+        opened.bank.add_all(
+            Entry(
+                card=Card(
+                    id=CardId(f"{number:016x}"),
+                    database="shop",
+                    question=Question(id=f"q{number}", database="shop", text=question(number)),
+                    sql=SQL.format(number=number),
+                    text=f"Q: {question(number)}\n```sql\n{SQL.format(number=number)}\n```",
+                    writer="W0",
+                    source="success",
+                    admission=admission,
+                    fingerprint=fingerprint,
+                    tokens=30,
+                )
+            )
+            for number in range(cards)
+        )
+
+
+@contextmanager
+def clocked(clock: Callable[[], float]) -> Iterator[list[float]]:
+    """The time that databases take from here on, as a one-element list."""
+    spent = [0.0]
+    kept: dict[str, Any] = {}
+    depth = [0]
+
+    def timed(method: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            depth[0] += 1
+            started = clock()
+            try:
+                return method(*arguments, **named)
+            finally:
+                depth[0] -= 1
+                spent[0] += clock() - started if depth[0] == 0 else 0.0
+
+        return call
+
+    for name in ("execute", "schema", "fingerprint", "tables"):
+        kept[name] = getattr(SqliteDatabase, name)
+        setattr(SqliteDatabase, name, timed(kept[name]))
+    try:
+        yield spent
+    finally:
+        for name, method in kept.items():
+            setattr(SqliteDatabase, name, method)
+
+
+def overhead(crystal: Crystal, asks: int, clock: Callable[[], float], *, confirm_every: int = 0) -> list[float]:
+    """Milliseconds of each ask beside its database."""
+    taken = []
+    with clocked(clock) as spent:
+        for number in range(asks):
+            before, started = spent[0], clock()
+            answer = crystal.ask(f"{question(number * 37)[:-1]} or so ({clock():.6f})?")
+            taken.append(1000 * (clock() - started - (spent[0] - before)))
+            if confirm_every and number % confirm_every == 0:
+                crystal.confirm(answer, by="ada")
+    return taken
+
+
+def told(name: str, taken: list[float]) -> str:
+    """Median and 95th percentile."""
+    return f"{name:<44} {statistics.median(taken):7.2f} {statistics.quantiles(taken, n=20)[-1]:7.2f}"
+
+
+def start_seconds(folder: Path) -> list[float]:
+    """Processor seconds from the start of `sqlcrystal ask` to the moment the model would be asked."""
+    script = (
+        "import sys, time; sys.argv = ['sqlcrystal', 'ask', 'How many items are there?', '--db', 'shop.sqlite', "
+        "'--store', 'team.db', '--model', 'http://127.0.0.1:9/v1#m']\n"
+        "import sqlcrystal.serving.solving as solving\n"
+        "solving.solve = lambda *a, **k: (print(time.process_time()), sys.exit(0))\n"
+        "import sqlcrystal.serving.asking as asking\n"
+        "asking.solve = solving.solve\n"
+        "from sqlcrystal.interfaces.cli.app import main\nmain()\n"
+    )
+    command = [sys.executable, "-c", script]
+    runs = [subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True) for _ in range(5)]
+    return [float(run.stdout.split()[-1]) for run in runs]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cards", type=int, default=10_000)
+    parser.add_argument("--asks", type=int, default=300)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        place = folder / "shop.sqlite"
+        build(place)
+        database = SqliteDatabase(place)
+        fill(folder / "team.db", database.fingerprint(), given.cards)
+        database.close()
+        model = ScriptedModel(lambda *_: "```sql\nSELECT count(*) FROM item WHERE price > 10\n```")
+        print(f"start of the command, processor seconds: {statistics.median(start_seconds(folder)):.2f}")
+        print(f"{given.cards:,} cards, {given.asks} asks; milliseconds{'':<15} median     p95")
+        with Crystal.over(place, model=model, store=folder / "team.db") as crystal:
+            started = time.perf_counter()
+            crystal.ask("How many items are there in all?")
+            print(f"the first ask, which embeds every card: {time.perf_counter() - started:.1f} s")
+            print(told("wall", overhead(crystal, given.asks, time.perf_counter)))
+            print(told("processor", overhead(crystal, given.asks, time.process_time)))
+            every = overhead(crystal, given.asks // 4, time.process_time, confirm_every=2)
+            print(told("processor, every second answer confirmed", every))
+
+
+def build(place: Path) -> None:
+    """A small shop, so that the database's own time is small too."""
+    import sqlite3
+
+    with sqlite3.connect(place) as connection:
+        connection.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT, kind TEXT, price INTEGER)")
+        connection.executemany("INSERT INTO item VALUES (?, ?, ?, ?)", [(n, f"item {n}", "HW", n) for n in range(100)])
+    connection.close()
+
+
+if __name__ == "__main__":
+    main()
