@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from serving.commands import Done, run_command
-from serving.serving_endpoint import model_at, scripted_endpoint, snapshot
+from serving_commands import Done, run_command
+from serving_endpoint import model_at, scripted_endpoint, snapshot
 from shop import RIGHT, WRONG, build, repairing
 
 ASKED = "How many hardware items are there?"

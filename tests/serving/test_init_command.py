@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from servers import new_postgres_database, running_postgres
-from serving.commands import Done, run_command
-from serving.serving_endpoint import model_at, scripted_endpoint
+from serving_commands import Done, run_command
+from serving_endpoint import model_at, scripted_endpoint
 from shop import RIGHT, build, repairing
 
 Run = Callable[..., Done]

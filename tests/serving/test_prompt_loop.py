@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cardbox import HashingEmbedder
-from serving.serving_endpoint import model_at, scripted_endpoint
+from serving_endpoint import model_at, scripted_endpoint
 from shop import RIGHT, build, repairing
 from sqlcrystal import Crystal
 from sqlcrystal.interfaces.cli.loop import Loop

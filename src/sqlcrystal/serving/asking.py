@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,12 +14,10 @@ from sqlcrystal.consumption import NoMemory
 from sqlcrystal.errors import ModelError, UserError
 from sqlcrystal.serving.answers import Event, Notify, Offer, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id
-from sqlcrystal.serving.checks import vouch
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.freshness import FreshMemory
 from sqlcrystal.serving.hold_out import Arm, draw
-from sqlcrystal.serving.replay import adaptation, replay
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.usefulness import conflict, result_digest, spread
 from sqlcrystal.types import Failure, Question, Rows
@@ -55,7 +52,7 @@ def ask(
         if twin is not None:
             desk.store.answers.save(twin)
         offer = _offer(desk, site, draft, record)
-    vouched = vouch(desk, site, record, draft.episode)
+    card, said = _vouched(desk, site, record, draft)
     answer = served(
         record,
         draft.used,
@@ -63,8 +60,8 @@ def ask(
         adapted=draft.adapted,
         repaired=draft.repaired,
         offer=offer,
-        card=vouched.card,
-        checked=vouched.said,
+        card=card,
+        checked=said,
         trace=draft.episode,
     )
     notify(Event("done", answer.document()))
@@ -89,6 +86,8 @@ def _draft(desk: Desk, site: Site, question: Question, *, with_memory: bool, not
     if not with_memory:
         return solve(desk, site, question, memory=NoMemory(), notify=notify)
     if site.entry.replay:
+        from sqlcrystal.serving.replay import replay
+
         replayed = replay(desk, site, question)
         if replayed is not None:
             notify(Event("cards", {"cards": msgspec.to_builtins(replayed.used)}))
@@ -160,9 +159,11 @@ def _error(draft: Draft) -> str:
 
 def _offer(desk: Desk, site: Site, draft: Draft, record: AnswerRecord) -> Offer | None:
     """The stored query with this question's literals, where it gives another result than the model's."""
-    if draft.replayed or not record.memory:
+    if draft.replayed or not draft.used:
         return None
-    found = adaptation(desk, site, draft.question, _cards(desk, draft))
+    from sqlcrystal.serving.replay import adaptation
+
+    found = adaptation(desk, site, draft.question, [card.id for card in draft.used])
     if found is None or result_digest(found.execution) == record.result_digest:
         return None
     offer = Offer(id=new_proposal_id(), card=found.card.id, sql=found.sql, exchanged=found.exchanged)
@@ -179,5 +180,11 @@ def _offer(desk: Desk, site: Site, draft: Draft, record: AnswerRecord) -> Offer 
     return offer
 
 
-def _cards(desk: Desk, draft: Draft) -> Sequence[str]:
-    return [card.id for card in draft.used] if desk.store_exists() else []
+def _vouched(desk: Desk, site: Site, record: AnswerRecord, draft: Draft) -> tuple[str, str]:
+    """The card an answer became without a person, and what the team's assertions and checks said of it."""
+    if not (site.entry.assertion or site.entry.check):
+        return "", ""
+    from sqlcrystal.serving.checks import vouch
+
+    vouched = vouch(desk, site, record, draft.episode)
+    return vouched.card, vouched.said

@@ -12,16 +12,16 @@ from sqlcrystal.bank import AnswerRecord, CheckReport, Entry, Proposal, Revocati
 from sqlcrystal.config import TEAM_FILE, TeamFile, read_team
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.protocols import Embedder, LanguageModel
-from sqlcrystal.serving import asking, undoing, verdicts
+from sqlcrystal.serving import asking, undoing
 from sqlcrystal.serving.answers import Notify, ServedAnswer
-from sqlcrystal.serving.banking import Ruling
 from sqlcrystal.serving.desk import Desk
 from sqlcrystal.serving.locations import absolute
-from sqlcrystal.serving.verdicts import Correction, Rejection
 from sqlcrystal.types import Card, CardStatus, Execution, Question, Retrieved
 
 if TYPE_CHECKING:
+    from sqlcrystal.serving.banking import Ruling
     from sqlcrystal.serving.value import Value
+    from sqlcrystal.serving.verdicts import Correction, Rejection
 
 ModelSpec = str | Mapping[str, Any] | LanguageModel
 
@@ -116,19 +116,25 @@ class Crystal:
 
     # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def confirm(self, answer: ServedAnswer | str, *, by: str = "", note: str = "") -> Ruling:
+    def confirm(self, answer: ServedAnswer | str, *, by: str = "", note: str = "") -> "Ruling":
         """Vouch for an answer or a proposal: it becomes a card."""
+        from sqlcrystal.serving import verdicts
+
         return verdicts.confirm(self.desk, _name(answer), by=by, note=note)
 
-    def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> Correction:
+    def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> "Correction":
         """Give the right SQL for an answer's question: it becomes a card in your name."""
+        from sqlcrystal.serving import verdicts
+
         return verdicts.correct(self.desk, _name(answer), sql, by=by, note=note)
 
-    def reject(self, answer: ServedAnswer | str, *, by: str = "", note: str = "", repair: bool = True) -> Rejection:
+    def reject(self, answer: ServedAnswer | str, *, by: str = "", note: str = "", repair: bool = True) -> "Rejection":
         """Say that an answer is wrong; a repair proposes another, which only a confirmation makes a card."""
+        from sqlcrystal.serving import verdicts
+
         return verdicts.reject(self.desk, _name(answer), by=by, note=note, repair=repair)
 
-    def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
+    def undo(self, answer: ServedAnswer | str, *, by: str = "") -> "Ruling":
         """Take a verdict back: its card leaves service."""
         return undoing.undo(self.desk, _name(answer), by=by)
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from sqlcrystal import assembly
 from sqlcrystal.bank import FrozenBank, Place, Store
 from sqlcrystal.config import DatabaseEntry, TeamFile, is_url, model_table, resolve_secrets
 from sqlcrystal.consumption import BankMemory, NoMemory, Vectors
@@ -51,9 +50,9 @@ class Desk:
         self._remembered: set[str] = set()
         self._allowed: dict[str, bool] = {}
 
-    def allow(self, *, privileged: bool = False, replay: bool = False) -> None:
+    def allow(self, *, replay: bool = False) -> None:
         """Allow for this session, over all databases, what the settings of one may allow for good."""
-        self._allowed = {**({"allow_privileged": True} if privileged else {}), **({"replay": True} if replay else {})}
+        self._allowed = {"replay": True} if replay else {}
 
     def ask_with(self, model: str | dict[str, Any]) -> None:
         """Ask another model from now on."""
@@ -166,6 +165,8 @@ class Desk:
         """How cards are found: by meaning."""
         with self._lock:
             if self._retriever is None:
+                from sqlcrystal import assembly  # with every stage, and the parser that some of them need
+
                 reach = assembly.Reach(embedder=self._vectors, schema_of=lambda name: self.site(name).database.schema())
                 self._retriever = assembly.retriever("dense", reach=reach)
             return self._retriever

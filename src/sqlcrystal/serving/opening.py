@@ -17,7 +17,6 @@ def open_crystal(
     db: str | None = None,
     name: str | None = None,
     model: str | None = None,
-    allow_privileged: bool = False,
     replay: bool = False,
 ) -> tuple[Crystal, str | None]:
     """A Crystal, and the database that `db` means in it; None when none was named and the caller may not need one."""
@@ -32,7 +31,7 @@ def open_crystal(
         if not model and not configured:
             last = next((place.model for place in crystal.desk.known_places() if place.model), None)
             crystal.desk.ask_with(last or team.model)
-        crystal.desk.allow(privileged=allow_privileged, replay=replay)
+        crystal.desk.allow(replay=replay)
         if db is None:
             return crystal, None
         database = crystal.desk.choose(db) if name is None else crystal.desk.add(db, name)

@@ -4,18 +4,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sqlcrystal import assembly, pipeline
-from sqlcrystal.databases.symptoms import symptoms
+from sqlcrystal import pipeline
 from sqlcrystal.errors import ModelError
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Check, Database, Solver
 from sqlcrystal.serving.answers import Event, Notify, UsedCard
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.draft import Draft
+from sqlcrystal.solving import SingleShot
 from sqlcrystal.types import Attempt, Card, Effort, Episode, Execution, Failure, Question, Retrieved, Rows
 
 SHOWN_ROWS = 100
-SOLVER = "single-shot"
 SOURCES = {"allowed": "T3-look", "never": "T2"}
 """How an answer is repaired; a probe shows cell values to the model, one bit shows none."""
 
@@ -23,11 +22,13 @@ SOURCES = {"allowed": "T3-look", "never": "T2"}
 def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify: Notify) -> Draft:
     """Answer, and repair within the budget what the engine complains of."""
     database = OnceEach(site.presenter.present(question))
-    solver = assembly.solver(SOLVER, model=desk.model, database=database)
+    solver = SingleShot(desk.model, database)
     answer = pipeline.answer(
         question, memory=_WatchedMemory(memory, notify), solver=_WatchedSolver(solver, notify), database=database
     )
     notify(_result("rows", answer.attempt.sql, answer.execution))
+    from sqlcrystal.databases.symptoms import symptoms  # whose parser is not needed before the model has answered
+
     effort = mend(desk, site, answer.attempt, database, accept=lambda sql: not symptoms(sql, database))
     sql = _best(answer.attempt, effort, database)
     episode = effort.episode or _as_given(answer.attempt, effort, sql)
@@ -49,6 +50,8 @@ def mend(
     desk: Desk, site: Site, attempt: Attempt, database: Database, *, accept: Check, trigger: Check | None = None
 ) -> Effort:
     """What the team's budget of repair makes of an attempt; a model that fails meanwhile leaves it as it is."""
+    from sqlcrystal import assembly
+
     name = SOURCES[site.entry.values]
     source = assembly.source(name, model=desk.model, database=database, budget=desk.team.budget)
     try:

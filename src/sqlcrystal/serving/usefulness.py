@@ -7,7 +7,6 @@ import msgspec
 
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.draft import Draft
-from sqlcrystal.serving.parameters import exchange
 from sqlcrystal.types import Execution, Rows
 
 NEAR = 0.9
@@ -42,6 +41,8 @@ def conflict(desk: Desk, site: Site, draft: Draft, digest: str) -> float:
     for used in draft.used:
         if used.score < NEAR:
             break
+        from sqlcrystal.serving.parameters import exchange
+
         card = desk.store.bank.get(used.id)
         if card.sql.strip() == draft.sql.strip() or exchange(card, draft.question.text, site.database.dialect):
             continue

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal import assembly
 from sqlcrystal.admission import UserConfirmation
 from sqlcrystal.bank import AnswerRecord, Proposal, Store, Verdict
 from sqlcrystal.databases.symptoms import symptoms
@@ -15,8 +14,9 @@ from sqlcrystal.protocols import Database
 from sqlcrystal.serving.asking import as_question
 from sqlcrystal.serving.banking import Ruling, bank_card, new_proposal_id, reject_answer
 from sqlcrystal.serving.desk import Desk, Site
-from sqlcrystal.serving.solving import SOLVER, OnceEach, mend
+from sqlcrystal.serving.solving import OnceEach, mend
 from sqlcrystal.serving.usefulness import result_digest
+from sqlcrystal.solving import SingleShot
 from sqlcrystal.types import Attempt, Episode, Execution, Failure, Rows
 from sqlcrystal.writing import Verbatim
 
@@ -119,7 +119,7 @@ def _repair(desk: Desk, site: Site, record: AnswerRecord, note: str) -> tuple[Ep
     untried = not attempt.calls  # what was rejected came from the store, so the model has not tried yet
     attempt = replace(attempt, question=question)
     if untried:
-        attempt = assembly.solver(SOLVER, model=desk.model, database=database).solve(question)
+        attempt = SingleShot(desk.model, database).solve(question)
 
     def accept(sql: str) -> bool:
         return result_digest(database.execute(sql)) != record.result_digest and not symptoms(sql, database)

@@ -105,7 +105,7 @@ def _noting_privilege(arguments: list[str]) -> list[str]:
 
 
 def _run(arguments: list[str]) -> None:
-    """Run `score` by itself where its arguments are plain: to load the library takes longer than to score a file."""
+    """Run `score` and `ask` by themselves where their arguments are plain: loading the library takes long."""
     if arguments[:1] == ["score"]:
         from sqlcrystal.interfaces.cli.quick import quick_score
 
@@ -117,6 +117,15 @@ def _run(arguments: list[str]) -> None:
 
             gc.set_threshold(50_000)  # a short life makes little garbage and many small objects
             score_files(**settings)
+            return
+    if arguments[:1] == ["ask"]:
+        from sqlcrystal.interfaces.cli.quick import quick_ask
+
+        asked = quick_ask(arguments[1:])
+        if asked is not None:
+            from sqlcrystal.interfaces.cli.answering import answer_question
+
+            answer_question(**asked)
             return
     if not arguments and sys.stdin.isatty():
         from sqlcrystal.interfaces.cli.loop import prompt_loop

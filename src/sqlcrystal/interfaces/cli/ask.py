@@ -5,26 +5,10 @@ from typing import Annotated
 
 import typer
 
-from sqlcrystal.interfaces.cli.answer_pages import (
-    answer_lines,
-    correction_lines,
-    offer_lines,
-    rejection_lines,
-    ruling_lines,
-    trace_lines,
-)
-from sqlcrystal.interfaces.cli.crystal_access import (
-    AnswerId,
-    By,
-    Db,
-    Model,
-    Name,
-    Note,
-    Privileged,
-    opened_crystal,
-    read_question,
-    ready_model,
-)
+from sqlcrystal.interfaces.cli.answer_pages import correction_lines, rejection_lines, ruling_lines
+from sqlcrystal.interfaces.cli.answering import answer_question
+from sqlcrystal.interfaces.cli.crystal_access import opened_crystal, ready_model
+from sqlcrystal.interfaces.cli.crystal_options import AnswerId, By, Db, Model, Name, Note
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 from sqlcrystal.interfaces.cli.store_access import Json, Where
@@ -51,35 +35,26 @@ def ask(
     replay: Annotated[
         bool, typer.Option("--replay", help="A question confirmed before may be served without a model call.")
     ] = False,
-    allow_privileged: Privileged = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show what was tried before.")] = False,
     rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = 20,
     store: Where = None,
     json: Json = False,
 ) -> None:
     """Answer a question with memory: the SQL, its rows, the cards that were used, and an answer id."""
-    text = read_question(question)
-    with opened_crystal(
-        store,
+    answer_question(
+        question,
         db=db,
         name=name,
         model=model,
         api_key_env=api_key_env,
-        allow_privileged=allow_privileged,
+        by=by,
+        memory=memory,
         replay=replay,
-    ) as (crystal, database):
-        ready_model(crystal.desk.team.model)
-        answer = crystal.ask(text, database, by=by, memory=memory)
-        prices = crystal.desk.team.prices
-    if json:
-        print_json(answer.document(trace=trace))
-    else:
-        if trace:
-            _print(trace_lines(answer))
-        _print(answer_lines(answer, rows=rows, prices=prices))
-        _print(offer_lines(answer))
-    if answer.error:
-        raise typer.Exit(1)
+        trace=trace,
+        rows=rows,
+        store=store,
+        json=json,
+    )
 
 
 def confirm(
@@ -111,12 +86,11 @@ def reject(
     db: Db = None,
     model: Model = None,
     api_key_env: ApiKeyEnv = None,
-    allow_privileged: Privileged = False,
     store: Where = None,
     json: Json = False,
 ) -> None:
     """Say that an answer is wrong: give the right SQL, or let a repair propose one for you to confirm."""
-    opened = opened_crystal(store, db=db, model=model, api_key_env=api_key_env, allow_privileged=allow_privileged)
+    opened = opened_crystal(store, db=db, model=model, api_key_env=api_key_env)
     with opened as (crystal, _):
         if sql is not None:
             corrected = crystal.correct(answer, sql, by=by, note=note)
