@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from sqlcrystal.interfaces.cli.crystal_access import Db, Model, opened_crystal, ready_model
+from sqlcrystal.interfaces.cli.crystal_access import opened_crystal, ready_model
+from sqlcrystal.interfaces.cli.crystal_options import Db, Model
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 from sqlcrystal.interfaces.cli.store_access import Json, Where, current_user, opened_store
