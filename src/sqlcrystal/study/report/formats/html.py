@@ -71,11 +71,11 @@ def _tiles(summary: Summary) -> str:
     sure = f"{interval(*summary.lift_ci_pp, 1)}, p {probability(summary.lift_p)}" if summary.lift_ci_pp else ""
     if summary.lift_ci_question_level_pp:
         sure = f"question-level {interval(*summary.lift_ci_question_level_pp, 1)}, these databases only"
-    ratio = (
-        f"95% interval {interval(*summary.cr_ci, 0)}"
-        if summary.cr_ci
-        else f"95% interval {summary.cr_interval or 'none'}"
-    )
+    ratio = summary.cr_interval or "no repair pass"
+    if summary.cr_ci:
+        ratio = f"95% interval {interval(*summary.cr_ci, 0)}"
+    elif summary.cr_interval in ("outside", "unbounded"):
+        ratio = "95% interval unbounded"
     shown = [
         (f"{points(summary.lift_pp, 1)} pp", f"lift: {summary.verdict}", sure),
         (_share(summary.p0), "right without memory (P_0)", plural(summary.n_heldout, "held-out answer")),
