@@ -85,6 +85,8 @@ DOORS = (
     Door("GET", "/bank/{card}", ASK),
     Door("POST", "/bank/{card}/disable", MANAGE),
     Door("GET", "/value", ANYBODY),
+    Door("GET", "/value/cards.csv?database=shop", ASK),
+    Door("GET", "/api/value?database=shop", ASK),
     Door("GET", "/studies", OWNER),
     Door("GET", "/studies/{study}/index.html", "nobody"),
     Door("GET", "/settings", ANYBODY),

@@ -97,7 +97,8 @@ async def history(caller: Calling, work: Working, database: Which = None, limit:
     def read() -> list[dict[str, object]]:
         name = database_for(work.crystal, caller, database)
         records = work.crystal.history(name, limit=limit)
-        return [told_past(record, work.crystal.store.answers.verdict(record.id)) for record in records]
+        shown = [record for record in records if not record.twin_of]
+        return [told_past(record, work.crystal.store.answers.verdict(record.id)) for record in shown]
 
     return json_reply(await work.call(read))
 

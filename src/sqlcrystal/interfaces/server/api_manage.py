@@ -9,6 +9,7 @@ from starlette.responses import Response
 from sqlcrystal.bank import Scope
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.interfaces.server.access import Calling
+from sqlcrystal.interfaces.server.api_answers import Which
 from sqlcrystal.interfaces.server.reach import database_for, grants_for, may_grant, require_owner, told_grant
 from sqlcrystal.interfaces.server.replies import ERRORS, Working, json_reply
 from sqlcrystal.interfaces.server.shapes import (
@@ -75,6 +76,16 @@ async def schema(name: DatabaseName, caller: Calling, work: Working) -> Response
     def read() -> dict[str, object]:
         database = database_for(work.crystal, caller, name)
         return {"database": database, "schema": work.crystal.schema(database)}
+
+    return json_reply(await work.call(read))
+
+
+@router.get("/api/value")
+async def value(caller: Calling, work: Working, database: Which = None) -> Response:
+    """What memory is worth in service: the live lift with its interval, its cost, and which cards earn it."""
+
+    def read() -> object:
+        return msgspec.to_builtins(work.crystal.value(database_for(work.crystal, caller, database)))
 
     return json_reply(await work.call(read))
 

@@ -41,7 +41,8 @@ def answer_for(crystal: "Crystal", caller: Caller, answer_id: str, scope: Scope 
         record = crystal.store.answers.get(answer_id)
     except BankError:
         raise missing from None
-    if record.id != answer_id or not caller.sees(record.database):
+    # What the other arm answered, where both did, stays hidden: it would tell the judge which arm they look at.
+    if record.id != answer_id or record.twin_of or not caller.sees(record.database):
         raise missing
     caller.require(record.database, scope, what="answer")
     return record

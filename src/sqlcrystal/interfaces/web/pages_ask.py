@@ -304,6 +304,7 @@ def _history(work: Work, database: str) -> list[dict[str, str]]:
             "state": answers.verdict(record.id) or "waiting",
         }
         for record in work.crystal.history(database, limit=HISTORY)
+        if not record.twin_of
     ]
 
 

@@ -1,90 +1,162 @@
-"""Value: what memory is worth in service, per database, and which cards earn it."""
+"""Value: what memory is worth in service, per database, over time, and which cards earn it."""
 
-from typing import Annotated, Any
+import io
+from csv import writer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from markupsafe import Markup
 from starlette.responses import Response
 
-from sqlcrystal.bank import Traffic
 from sqlcrystal.interfaces.server.access import Calling
-from sqlcrystal.interfaces.server.reach import known_card
+from sqlcrystal.interfaces.server.reach import database_for, known_card
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
+from sqlcrystal.interfaces.web.charts import drawing
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page
+from sqlcrystal.serving.trend import Look, trend
+
+if TYPE_CHECKING:
+    from sqlcrystal.serving.value import CardValue, Value
 
 router = APIRouter(include_in_schema=False)
+WIDTH, HEIGHT, LEFT, BOTTOM = 960, 260, 64, 32
+SAYS = {"earns": "confirmed", "harms": "rejected", "unclear": "waiting"}
 
 
 @router.get("/value")
 async def value_page(
     request: Request, caller: Calling, work: Working, database: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
-    """Tiles, verdicts by arm, and the cards by how their answers fared."""
+    """Tiles, the lift over time, the arms, and the cards by how their answers fared."""
     name = chosen_database(request, work, caller, database)
-    shown = await work.call(lambda: [_value(work, name)])
-    return page(
-        request,
-        "value.html",
-        database=name,
-        databases=databases_of(work, caller),
-        databases_shown=[value for value in shown if value is not None],
-    )
+    shown = await work.call(lambda: [_shown(work, value) for value in work.crystal.value(name) if value.answers])
+    return page(request, "value.html", database=name, databases=databases_of(work, caller), databases_shown=shown)
 
 
-def _value(work: Work, database: str) -> dict[str, Any] | None:
-    traffic = {arm.memory: arm for arm in work.crystal.store.answers.traffic(database=database)}
-    if not any(arm.judged for arm in traffic.values()):
-        return None
-    with_cards, held_out = traffic.get(True), traffic.get(False)
-    entry = work.crystal.desk.team.databases.get(database)
+@router.get("/value/cards.csv")
+async def cards_file(caller: Calling, work: Working, database: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """The cards of a database with how their answers fared, for a spreadsheet."""
+
+    def read() -> str:
+        name = database_for(work.crystal, caller, database or None)
+        out = io.StringIO()
+        rows = writer(out, lineterminator="\n")
+        rows.writerow(["card", "used", "right", "wrong", "effect_pp", "says"])
+        for value in work.crystal.value(name):
+            rows.writerows(
+                [each.card, each.used, each.right, each.wrong, each.effect_pp, each.says] for each in value.cards
+            )
+        return out.getvalue()
+
+    headers = {"Content-Disposition": 'attachment; filename="cards.csv"'}
+    return Response(await work.call(read), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _shown(work: Work, value: "Value") -> dict[str, Any]:
+    entry = work.crystal.desk.team.databases.get(value.database)
     share = entry.hold_out if entry else 0.0
+    looks = trend(work.crystal.store, value.database)
+    held = f"Held out: {share:.0%} of questions." if share else "No questions are held out, so no lift can be measured."
     return {
-        "database": database,
-        "share_words": f"Held out: {share:.0%} of questions. " if share else "No questions are held out. ",
-        "as_of": "",
-        "tiles": _tiles(with_cards, held_out),
-        "chart": None,
-        "chart_words": "",
-        "verdict_words": "Verdicts: "
-        + ", ".join(filter(None, (_rate("with memory", with_cards), _rate("held out", held_out))))
-        + ".",
-        "cards": _cards(work, database),
+        "database": value.database,
+        "share_words": held,
+        "says": value.says,
+        "tiles": _tiles(value),
+        "chart": _chart(looks) if len(looks) > 1 else None,
+        "chart_words": "Lift of memory in points (line) with its interval (band) after each verdict. "
+        "Looked at any day, the interval holds.",
+        "verdict_words": _arms(value),
+        "cards": [_card(work, each) for each in value.cards],
     }
 
 
-def _rate(name: str, arm: Traffic | None) -> str:
-    return f"{name} {arm.judged:,} of {arm.answers:,} answers, {arm.right:,} right" if arm else ""
-
-
-def _tiles(with_cards: Traffic | None, held_out: Traffic | None) -> list[dict[str, str]]:
-    arms = [arm for arm in (with_cards, held_out) if arm is not None]
-    answers, judged = sum(arm.answers for arm in arms), sum(arm.judged for arm in arms)
-    right, replayed = sum(arm.right for arm in arms), sum(arm.replayed for arm in arms)
-    tokens = sum(arm.prompt_tokens + arm.completion_tokens for arm in arms)
+def _tiles(value: "Value") -> list[dict[str, str]]:
+    lift = "–" if value.lift_pp is None else f"{value.lift_pp:+.1f} points"
+    ends = f"{value.lift_ci_pp[0]:+.1f} to {value.lift_ci_pp[1]:+.1f}; " if value.lift_ci_pp else ""
+    known = "clear" if value.enough else _missing(value)
+    per_answer = value.tokens / value.answers
+    break_even = value.tokens_per_right_answer
     return [
+        {"name": "Lift", "figure": lift, "words": f"{ends}{known}"},
         {
-            "name": "Right at once",
-            "figure": f"{100 * right / judged:.1f} %" if judged else "–",
-            "words": f"{right:,} of {judged:,} answers with a verdict",
+            "name": "Fixed and broke",
+            "figure": f"{value.fixed}, {value.broke}",
+            "words": f"net {value.fixed - value.broke:+d} questions that memory turned",
         },
-        {"name": "Answers", "figure": f"{answers:,}", "words": f"{replayed:,} replayed without a model call"},
         {
             "name": "Cost per answer",
-            "figure": f"{tokens / answers:,.0f}" if answers else "–",
-            "words": "tokens, prompt and reply together",
+            "figure": f"{per_answer:,.0f} tokens",
+            "words": f"{value.answers:,} answers, {value.replayed:.1f} % replayed without a model call",
+        },
+        {
+            "name": "Break-even",
+            "figure": "–" if break_even is None else f"{break_even:,.0f} tokens",
+            "words": "not known while the interval holds 0"
+            if break_even is None
+            else "per additional right answer: memory pays where one is worth more",
         },
     ]
 
 
-def _cards(work: Work, database: str) -> list[dict[str, Any]]:
-    effects = work.crystal.store.answers.effects(database)[:50]
-    return [
-        {
-            "id": effect.card,
-            "question": card.question.text if (card := known_card(work.crystal, effect.card)) else "(deleted)",
-            "used": effect.used,
-            "right": effect.right,
-            "wrong": effect.wrong,
-        }
-        for effect in sorted(effects, key=lambda each: (-each.wrong, -each.used))
+def _missing(value: "Value") -> str:
+    if value.needed is None:
+        return "not enough verdicts yet"
+    return f"not enough verdicts yet: {value.verdicts:,}, about {value.needed:,} more"
+
+
+def _arms(value: "Value") -> str:
+    names = {"with_memory": "with cards", "without_memory": "held out"}
+    told = [
+        f"{names[key]} {arm.verdict_rate:.0f} % ({arm.verdicts:,} of {arm.answers:,})"
+        for key, arm in value.arms.items()
+        if arm.answers and arm.verdict_rate is not None
     ]
+    return f"Answers that got a verdict: {', '.join(told)}." if told else f"{value.verdicts:,} verdicts so far."
+
+
+def _card(work: Work, each: "CardValue") -> dict[str, Any]:
+    card = known_card(work.crystal, each.card)
+    return {
+        "id": each.card,
+        "question": card.question.text if card else "(deleted)",
+        "used": each.used,
+        "right": each.right,
+        "wrong": each.wrong,
+        "effect": "–" if each.effect_pp is None else f"{each.effect_pp:+.1f}",
+        "says": each.says,
+        "state": SAYS.get(each.says, "waiting"),
+    }
+
+
+def _chart(looks: list[Look]) -> Markup:
+    low, high = min(-1.0, *(look.low_pp for look in looks)), max(1.0, *(look.high_pp for look in looks))
+    most = looks[-1].verdicts
+
+    def across(look: Look) -> float:
+        first = looks[0].verdicts
+        return LEFT + (WIDTH - LEFT - 16) * (look.verdicts - first) / max(1, most - first)
+
+    def down(points: float) -> float:
+        return 8 + (HEIGHT - BOTTOM - 8) * (high - points) / (high - low)
+
+    band = [f"{across(look):.1f},{down(look.high_pp):.1f}" for look in looks]
+    band += [f"{across(look):.1f},{down(look.low_pp):.1f}" for look in reversed(looks)]
+    line = " ".join(f"{across(look):.1f},{down(look.lift_pp):.1f}" for look in looks)
+    parts = [
+        Markup('<polygon class="band" points="{}"/>').format(" ".join(band)),
+        Markup('<line class="axis" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"/>').format(LEFT, WIDTH - 16, y=down(0)),
+        Markup('<polyline class="line" points="{}"/>').format(line),
+        Markup('<text x="{}" y="{:.1f}" text-anchor="end">0</text>').format(LEFT - 8, down(0) + 4),
+        Markup('<text x="{}" y="16" text-anchor="end">{:+.0f}</text>').format(LEFT - 8, high),
+        Markup('<text x="{}" y="{}" text-anchor="end">{:+.0f}</text>').format(LEFT - 8, HEIGHT - BOTTOM + 4, low),
+        Markup('<text class="muted" x="{}" y="{}">{:,} verdicts</text>').format(LEFT, HEIGHT - 8, looks[0].verdicts),
+        Markup('<text class="muted" x="{}" y="{}" text-anchor="end">{:,} verdicts</text>').format(
+            WIDTH - 16, HEIGHT - 8, most
+        ),
+    ]
+    last = looks[-1]
+    title = (
+        f"Lift {last.lift_pp:+.1f} points after {most:,} verdicts, interval {last.low_pp:+.1f} to {last.high_pp:+.1f}"
+    )
+    return drawing(title, HEIGHT, parts, width=WIDTH)
