@@ -14,7 +14,7 @@ from sqlcrystal.consumption import NoMemory
 from sqlcrystal.errors import ModelError, UserError
 from sqlcrystal.serving.answers import Event, Notify, Offer, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id
-from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.desk import Desk, Site, current_user
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.freshness import FreshMemory
 from sqlcrystal.serving.hold_out import Arm, draw
@@ -44,7 +44,7 @@ def ask(
     site = desk.site(question.database)
     arm = draw(desk, site, question, wanted=memory)
     draft = _draft(desk, site, question, with_memory=arm.memory, notify=notify)
-    record = _record(desk, site, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
+    record = _record(desk, site, draft, by=by or current_user(), arm=arm, seconds=time.perf_counter() - started)
     twin = _twin(desk, site, draft, record, arm) if arm.both else None
     with desk.store.transaction():
         desk.remember(site)

@@ -205,7 +205,7 @@ class Desk:
 
     def person(self, by: str) -> str:
         """Who gives a verdict: the one named, or who is at the keyboard; refused when the team does not know them."""
-        name = by or _current_user()
+        name = by or current_user()
         if self.team.people and name not in self.team.people:
             raise ConfigError.unknown("by", name, self.team.people)
         return name
@@ -242,7 +242,8 @@ def _open(entry: DatabaseEntry, name: str | None) -> Database:
         raise UserError(f"database {name or entry.url}: cannot be opened ({error.strerror})") from error
 
 
-def _current_user() -> str:
+def current_user() -> str:
+    """Who is at the keyboard."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

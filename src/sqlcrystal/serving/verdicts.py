@@ -20,6 +20,8 @@ from sqlcrystal.solving import SingleShot
 from sqlcrystal.types import Attempt, Episode, Execution, Failure, Rows
 from sqlcrystal.writing import Verbatim
 
+LAST = "last"
+
 
 class Correction(Struct, frozen=True, kw_only=True):
     """A user's own SQL, banked as theirs, with what it returns."""
@@ -45,7 +47,7 @@ def confirm(desk: Desk, name: str, *, by: str = "", note: str = "") -> Ruling:
         record = desk.store.answers.get(proposal.answer)
         episode = proposal.episode or replace(_episode(desk, record), source="adapted", sql=proposal.sql, rounds=())
         return _bank(desk, record, episode, by=person, note=note, verdict=Verdict.CORRECTED, proposal=proposal.id)
-    record = _store(desk).answers.get(name)
+    record = _answer(desk, name, person)
     if record.sql is None or record.error:
         raise UserError(f"answer {record.id}: there is nothing to confirm, its SQL does not run; reject it with --sql")
     return _bank(desk, record, _episode(desk, record), by=person, note=note, verdict=Verdict.CONFIRMED)
@@ -54,7 +56,7 @@ def confirm(desk: Desk, name: str, *, by: str = "", note: str = "") -> Ruling:
 def correct(desk: Desk, name: str, sql: str, *, by: str = "", note: str = "") -> Correction:
     """Take a user's own SQL for an answer's question, if the guard lets it through and it runs."""
     person = desk.person(by)
-    record = _answer(desk, name)
+    record = _answer(desk, name, person)
     site = desk.site(record.database)
     execution = site.database.execute(sql)
     if isinstance(execution, Failure):
@@ -73,7 +75,7 @@ def reject(desk: Desk, name: str, *, by: str = "", note: str = "", repair: bool 
         proposal = _store(desk).decisions.proposal(name)
         record = desk.store.answers.get(proposal.answer)
         return Rejection(ruling=reject_answer(desk, record, by=person, signal="user", note=note, proposal=proposal.id))
-    record = _answer(desk, name)
+    record = _answer(desk, name, person)
     found = _repair(desk, desk.site(record.database), record, note) if repair else None
     with desk.store.transaction():
         ruling = reject_answer(desk, record, by=person, signal="user", note=note)
@@ -132,7 +134,13 @@ def _repair(desk: Desk, site: Site, record: AnswerRecord, note: str) -> tuple[Ep
     return (episode, rows) if episode is not None and isinstance(rows, Rows) else None
 
 
-def _answer(desk: Desk, name: str) -> AnswerRecord:
+def _answer(desk: Desk, name: str, person: str) -> AnswerRecord:
+    """The answer that is meant; `last` is the latest that this person asked for."""
+    if name == LAST:
+        latest = [record for record in _store(desk).answers.recent(limit=200) if record.asked_by == person]
+        if not latest:
+            raise UserError(f"answer {LAST}: {person} has not asked anything here lately; give an id")
+        return latest[0]
     if name.startswith("p-"):
         name = _store(desk).decisions.proposal(name).answer
     return _store(desk).answers.get(name)

@@ -23,4 +23,6 @@ Model = Annotated[
 ]
 By = Annotated[str, typer.Option("--by", help="Who asks or vouches.", show_default="the current user")]
 Note = Annotated[str, typer.Option("--note", help="Why; kept with the verdict, and told to a repair.")]
-AnswerId = Annotated[str, typer.Argument(metavar="ID", help="An answer's id or the start of one, or a proposal's.")]
+AnswerId = Annotated[
+    str, typer.Argument(metavar="ID", help="An answer's id or the start of one, a proposal's, or last.")
+]

@@ -23,7 +23,10 @@ def init(
         list[str] | None, typer.Option("--db", help="A database as NAME=URL, URL or file; may repeat.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", help="A name from `model list`, FILE.gguf or http://HOST/v1#NAME.")
+        str | None,
+        typer.Option(
+            "--model", envvar="SQLCRYSTAL_MODEL", help="A name from `model list`, FILE.gguf or http://HOST/v1#NAME."
+        ),
     ] = None,
     store: Annotated[str | None, typer.Option("--store", help="A file, or postgresql://…")] = None,
     person: Annotated[

@@ -1,0 +1,80 @@
+"""The tutorial of the serving loop runs as it is written: shell blocks in bash, Python in Python."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from servers import new_postgres_database, running_postgres
+from serving_endpoint import model_at, scripted_endpoint
+from shop import fenced
+from sqlcrystal.types import Message, Sampling
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "ask.md"
+RIGHT = "SELECT COUNT(*) FROM item WHERE kind = 'HW'"
+
+
+def learner(messages: Sequence[Message], _: Sampling) -> str:
+    """A model that does not know how hardware is spelt until a card, a comment or a probe tells it."""
+    text = messages[-1].content
+    question = text.rpartition("[Question]")[2]
+    if "most expensive" in question:
+        return fenced("SELECT kind FROM item ORDER BY price DESC LIMIT 1")
+    spelt = "HW" if "HW" in text else "hardware"
+    more = " AND price > 100" if "100" in question else ""
+    return fenced(f"SELECT COUNT(*) FROM item WHERE kind = '{spelt}'{more}")
+
+
+def blocks(section: str, language: str) -> str:
+    """The blocks of one section of the page, in order."""
+    page = PAGE.read_text(encoding="utf-8")
+    part = page.partition(f"## {section}")[2].partition("\n## ")[0]
+    return "\n".join(re.findall(rf"```{language}\n(.*?)```", part, re.S))
+
+
+def bash(script: str, folder: Path, **more: str) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    cache = str(folder / "cache")
+    done = subprocess.run(
+        ["bash", "-e"],
+        input=script,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PATH": path, "SQLCRYSTAL_CACHE": cache, **more},
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_sqlite_part_runs_from_an_empty_folder(tmp_path: Path) -> None:
+    with scripted_endpoint(learner) as server:
+        shown = bash(blocks("SQLite, without any settings", "sh"), tmp_path, SQLCRYSTAL_MODEL=model_at(server))
+    assert "first attempt: SELECT COUNT(*) FROM item WHERE kind = 'hardware'" in shown
+    assert re.search(r"card \w{16}  0\.\d\d  user \S+  How many hardware items are there\?", shown)
+    assert f"{RIGHT} AND price > 100" in shown
+    assert "Tea\n(1 row)\ncorrected: answer" in shown
+    assert "replayed, no model call" in shown
+
+
+@pytest.mark.timeout(600)
+def test_the_postgresql_part_runs_after_it_and_python_goes_on(tmp_path: Path) -> None:
+    with running_postgres() as server, scripted_endpoint(learner) as model:
+        owner = new_postgres_database(server, "shop")
+        reader = "postgresql://reader:secret@/shop?" + owner.partition("?")[2]
+        (tmp_path / "tests.yaml").write_text(
+            f"- name: hardware\n  question: How many hardware items are there?\n  sql: {RIGHT}\n"
+        )
+        settings = {"SHOP_OWNER": owner, "SHOP_URL": reader, "SQLCRYSTAL_MODEL": model_at(model)}
+        python = f"\npython3 - <<'END'\n{blocks('From Python', 'python')}END\n"
+        shown = bash(blocks("PostgreSQL, with settings for a team", "sh") + python, tmp_path, **settings)
+    assert "${SHOP_PASSWORD}" in shown
+    assert "secret" not in (tmp_path / "team" / "sqlcrystal.toml").read_text()
+    assert "corrected: answer" in shown
+    assert f"{RIGHT} ((2,),)" in shown
