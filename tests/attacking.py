@@ -19,7 +19,7 @@ def statements(engine: str, evil: str = EVIL) -> list[tuple[str, str]]:
     """The corpus of one engine as (family, statement), writing to the given path."""
     families = tomllib.loads(CORPUS.read_text(encoding="utf-8"))[engine]
     return [
-        (family, line.replace("⏎", "\n").replace("␀", "\x00").replace(EVIL, evil))
+        (family, line.replace("⏎", "\n").replace("⍽", "\u00a0").replace("␀", "\x00").replace(EVIL, evil))
         for family, lines in families.items()
         for line in lines.strip().splitlines()
     ]

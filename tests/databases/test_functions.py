@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from databases import function_lists
+import function_lists
 from engines import Server
 from sqlcrystal.databases import guard, open_database
 from sqlcrystal.databases.functions import Functions, _lists

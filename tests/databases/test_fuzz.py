@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from databases.fuzzing import ENGINES, fuzz, league
+from fuzzing import ENGINES, fuzz, league
 
 COUNT = int(os.environ.get("SQLCRYSTAL_FUZZ", "20000"))
 

@@ -85,3 +85,14 @@ def test_a_statement_that_the_server_goes_on_running_is_named(mysql_url: str) ->
     assert isinstance(result, Failure)
     assert result.kind is FailureKind.TIMEOUT
     assert "the server still runs it (connection" in result.message
+
+
+def test_expressions_that_double_at_each_step_are_planned_by_a_process_that_can_be_ended(sqlite_url: str) -> None:
+    steps = ", ".join(f"s{n + 1} AS (SELECT p.x FROM s{n} p, s{n} q)" for n in range(22))
+    database = open_database(sqlite_url)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result = database.execute(f"WITH s0 AS (SELECT 1 x), {steps} SELECT * FROM s22", timeout=LIMIT)
+    database.close()
+    assert isinstance(result, Failure)
+    assert result.seconds < LIMIT + SLACK
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024

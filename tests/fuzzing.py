@@ -1,6 +1,6 @@
 """Attacks the locks with random statements and watches canaries: files, sockets, locks, rows, time, memory, errors.
 
-`python tests/databases/fuzzing.py --engine mysql --statements 250000` runs it by hand and prints what it saw as JSON.
+`python tests/fuzzing.py --engine mysql --statements 250000` runs it by hand and prints what it saw as JSON.
 Statements are the corpus and plain queries, mutated with fragments that have been dangerous somewhere.
 """
 
