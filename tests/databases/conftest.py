@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import engines
 import pytest
-from engines import Absent, Server
 
+import engines
+from engines import Absent, Server
 from sqlcrystal.databases import open_database
 from sqlcrystal.protocols import Database
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from attacking import statements
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attacking import statements
 from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.databases import guard, open_database
 from sqlcrystal.databases.plain import is_plain

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_bootstrap import outcomes_like_the_paper, plain_two_stage
 
+from plain_bootstrap import outcomes_like_the_paper, plain_two_stage
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.measurement.comparison import compare, mirrored
 from sqlcrystal.measurement.intervals import METHODS, two_stage_totals

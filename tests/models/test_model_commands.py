@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import typer
-from model_endpoints import behave, serving
 from typer.testing import CliRunner
 
+from model_endpoints import behave, serving
 from sqlcrystal.errors import ConfigError, DataError, UserError
 from sqlcrystal.interfaces.cli import model as model_commands
 from sqlcrystal.interfaces.cli import recording as recording_commands

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_endpoints import behave, serving
 
+from model_endpoints import behave, serving
 from sqlcrystal.errors import BadReply, ConfigError, DataError, ModelRejected, ModelTimeout
 from sqlcrystal.models import Recorded, Recording, ScriptedModel, open_model
 from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path

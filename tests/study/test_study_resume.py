@@ -4,9 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import killed_study
 from msgspec.structs import replace
 
+import killed_study
 from sqlcrystal.models.recording import Recording
 from sqlcrystal.study.ledger import read_ledger
 from sqlcrystal.study.log import Line, Logs
