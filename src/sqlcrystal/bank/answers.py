@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import document, insert_once
+from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting
 from sqlcrystal.bank.tables import answer_cards, answers, assignments
 from sqlcrystal.bank.text import question_key
@@ -14,7 +15,6 @@ from sqlcrystal.errors import BankError
 from sqlcrystal.types import CardId, Episode
 
 _ANSWER = msgspec.json.Decoder(AnswerRecord)
-_EPISODE = msgspec.json.Decoder(Episode)
 _COLUMNS = (
     *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "result_digest"),
     *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "share", "error"),
@@ -69,7 +69,7 @@ class AnswerStore:
         """How an answer came about: its attempt, rounds and probes; None where that was not kept."""
         with self._backend.reading() as connection:
             found = connection.scalar(sa.select(answers.c.trace).where(answers.c.id == self.get(answer_id).id))
-        return None if found is None else _EPISODE.decode(found)
+        return None if found is None else read_episode(found)
 
     def verdict(self, answer_id: str) -> str:
         """The verdict that stands on an answer, or nothing."""

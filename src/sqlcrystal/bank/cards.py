@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, open_backend
 from sqlcrystal.bank.card_rows import drop_episode, history_of, insert, note, now, revise, update
+from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import Added, Change, Entry
 from sqlcrystal.bank.served import MEMORY, Served
 from sqlcrystal.bank.tables import cards, episodes, revisions
@@ -18,7 +19,6 @@ from sqlcrystal.errors import BankError
 from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode
 
 _CARD = msgspec.json.Decoder(Card)
-_EPISODE = msgspec.json.Decoder(Episode)
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value
 _AT_A_TIME = 500
 
@@ -119,7 +119,7 @@ class CardStore:
         query = sa.select(episodes.c.document).join(cards, cards.c.episode == episodes.c.digest)
         with self.backend.reading() as connection:
             found = connection.scalar(query.where(cards.c.id == self.get(card_id).id))
-        return None if found is None else _EPISODE.decode(found)
+        return None if found is None else read_episode(found)
 
     def history(self, card_id: str) -> tuple[Change, ...]:
         """What was done to a card, oldest first; it outlives the card."""
@@ -138,7 +138,7 @@ class CardStore:
                     card = _CARD.decode(row.document)
                     yield Entry(
                         card=card,
-                        episode=None if row.episode is None else _EPISODE.decode(row.episode),
+                        episode=None if row.episode is None else read_episode(row.episode),
                         history=history_of(connection, card.id),
                     )
 

@@ -9,12 +9,11 @@ import sqlalchemy as sa
 from sqlcrystal.bank.answers import AnswerStore
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import document, insert_once, now
+from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import Decided, Decision, Proposal, Verdict
 from sqlcrystal.bank.tables import answers, decisions, proposals
 from sqlcrystal.errors import BankError
-from sqlcrystal.types import Episode
 
-_EPISODE = msgspec.json.Decoder(Episode)
 _TOLD = tuple(decisions.c[field] for field in Decision.__struct_fields__)
 
 
@@ -172,4 +171,4 @@ def _decision(row: "sa.Row[tuple[str, ...]]") -> Decision:
 def _proposal(row: "sa.Row[tuple[str, ...]]") -> Proposal:
     told = {field: row._mapping[field] for field in Proposal.__struct_fields__ if field != "episode"}
     trace = row._mapping["episode"]
-    return Proposal(**told, episode=None if trace is None else _EPISODE.decode(trace))
+    return Proposal(**told, episode=None if trace is None else read_episode(trace))

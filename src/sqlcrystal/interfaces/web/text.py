@@ -79,13 +79,11 @@ def changed_lines(before: str, after: str) -> list[DiffLine]:
 
 def pretty_sql(sql: str, dialect: str) -> str:
     """SQL laid out for people; as it is where it cannot be read."""
-    import sqlglot
-
-    from sqlcrystal.databases.parsing import grammar
+    from sqlcrystal.databases.parsing import Unparsable, grammar, parse
 
     try:
-        return sqlglot.transpile(sql, read=grammar(dialect), write=grammar(dialect), pretty=True)[0]
-    except (sqlglot.errors.SqlglotError, IndexError, RecursionError):
+        return parse(sql, dialect).sql(grammar(dialect), pretty=True)
+    except Unparsable:
         return sql
 
 
