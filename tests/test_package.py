@@ -75,7 +75,8 @@ def test_the_command_tells_the_one_version(site: Path) -> None:
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_has_code_that_loads_what_it_brings(extra: str) -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    brought = [re.split(r"[^\w.-]", requirement)[0].replace("-", "_") for requirement in EXTRAS[extra]]
+    names = [re.split(r"[^\w.-]", requirement)[0] for requirement in EXTRAS[extra]]
+    brought = [name.replace("-", joint) for name in names for joint in ("_", r"\.")]
     loads = rf"^\s*(?:import|from) ({'|'.join(brought)})\b|[\"']({'|'.join(brought)})[\"']"
     assert re.search(loads, source, re.MULTILINE), f"nothing loads any of {brought}"
 
