@@ -117,7 +117,7 @@ def _state(case: Case, databases: Databases, timeout: float, max_rows: int) -> G
 
 
 def _summary(benchmark: Benchmark, states: Sequence[GoldState]) -> Preflight:
-    by_database = {name: _count([one for one in states if one.database == name]) for name in benchmark.databases}
+    by_database = {name: _count([state for state in states if state.database == name]) for name in benchmark.databases}
     total = _count(states)
     return Preflight(
         benchmark=benchmark.name,
@@ -127,25 +127,27 @@ def _summary(benchmark: Benchmark, states: Sequence[GoldState]) -> Preflight:
         error=total.error,
         timeout=total.timeout,
         slow=total.slow,
-        wrong=sum(one.wrong for one in states),
+        wrong=sum(state.wrong for state in states),
         equal_wrong=total.equal_wrong,
         by_database=by_database,
         findings=tuple(
-            one for one in states if one.outcome != "executed" or one.seconds > SLOW_SECONDS or one.equal_wrong
+            state
+            for state in states
+            if state.outcome != "executed" or state.seconds > SLOW_SECONDS or state.equal_wrong
         ),
     )
 
 
 def _count(states: Sequence[GoldState]) -> DatabaseCheck:
-    outcomes = [one.outcome for one in states]
+    outcomes = [state.outcome for state in states]
     return DatabaseCheck(
         questions=len(states),
         executed=outcomes.count("executed") + outcomes.count("empty"),
         empty=outcomes.count("empty"),
         error=outcomes.count("error"),
         timeout=outcomes.count("timeout"),
-        slow=sum(one.seconds > SLOW_SECONDS for one in states),
-        equal_wrong=sum(one.equal_wrong for one in states),
+        slow=sum(state.seconds > SLOW_SECONDS for state in states),
+        equal_wrong=sum(state.equal_wrong for state in states),
     )
 
 

@@ -91,7 +91,7 @@ class Mispaired:
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """What the aligned bank gives, with the other SQL; `bank` is the aligned one."""
         found = self._retriever.retrieve(question, bank, k=k, exclude=exclude)
-        return [Retrieved(self._twins[one.card.id], one.score) for one in found]
+        return [Retrieved(self._twins[retrieved.card.id], retrieved.score) for retrieved in found]
 
 
 def _reason(card: Card, cards: Sequence[Card]) -> str:

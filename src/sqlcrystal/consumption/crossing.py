@@ -22,7 +22,7 @@ class Foreign:
         for database in bank.databases():
             if database != question.database:
                 found += self._dense.retrieve_from(database, question, bank, k=k, exclude=exclude)
-        found.sort(key=lambda one: (-one.score, one.card.id))
+        found.sort(key=lambda retrieved: (-retrieved.score, retrieved.card.id))
         return found[: checked_width(k)]
 
 

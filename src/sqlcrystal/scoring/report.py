@@ -67,7 +67,7 @@ def report_of(
 ) -> Report:
     """Add the verdicts up."""
     total = _group(scored)
-    kinds = Counter(one.kind for one in scored)
+    kinds = Counter(question.kind for question in scored)
     return Report(
         benchmark=benchmark,
         rule=rule,
@@ -77,8 +77,8 @@ def report_of(
         accuracy=total.accuracy,
         scorable=total.scorable,
         accuracy_scorable=total.accuracy_scorable,
-        by_database=_groups((one.database, one) for one in scored),
-        by_difficulty=_groups((one.difficulty, one) for one in scored if one.difficulty),
+        by_database=_groups((question.database, question) for question in scored),
+        by_difficulty=_groups((question.difficulty, question) for question in scored if question.difficulty),
         by_kind={kind.value: kinds[kind] for kind in Kind},
         missing_databases=tuple(missing_databases),
         left_out=left_out,
@@ -88,14 +88,14 @@ def report_of(
 
 def _groups(keyed: Iterable[tuple[str, Scored]]) -> dict[str, Group]:
     groups: dict[str, list[Scored]] = {}
-    for key, one in keyed:
-        groups.setdefault(key, []).append(one)
+    for key, question in keyed:
+        groups.setdefault(key, []).append(question)
     return {key: _group(members) for key, members in groups.items()}
 
 
 def _group(scored: Sequence[Scored]) -> Group:
-    correct = sum(one.correct for one in scored)
-    scorable = sum(one.kind not in GOLD_KINDS for one in scored)
+    correct = sum(question.correct for question in scored)
+    scorable = sum(question.kind not in GOLD_KINDS for question in scored)
     return Group(
         n=len(scored),
         correct=correct,

@@ -38,33 +38,34 @@ def main() -> int:
 
 def _check(chosen: list[str] | tuple[str, ...]) -> int:
     reviews = [review(name) for name in chosen]
-    for one in reviews:
-        _print_review(one)
-    questions = [finding.entry for one in reviews for finding in one.findings]
+    for reviewed in reviews:
+        _print_review(reviewed)
+    questions = [finding.entry for reviewed in reviews for finding in reviewed.findings]
     levels = Counter(entry.difficulty for entry in questions)
     shares = ", ".join(f"{levels[level]} {level} ({levels[level] / len(questions):.0%})" for level in DIFFICULTIES)
-    unfit = sum(bool(finding.problems) for one in reviews for finding in one.findings)
+    unfit = sum(bool(finding.problems) for reviewed in reviews for finding in reviewed.findings)
     print(f"all: {len(reviews)} databases, {len(questions)} questions: {shares}; {unfit} unfit")
-    return 0 if all(one.sound for one in reviews) else 1
+    return 0 if all(reviewed.sound for reviewed in reviews) else 1
 
 
-def _print_review(one: Review) -> None:
-    questions = [finding.entry for finding in one.findings]
-    for finding in one.findings:
+def _print_review(review: Review) -> None:
+    questions = [finding.entry for finding in review.findings]
+    for finding in review.findings:
         verdict = "; ".join(finding.problems) or "ok"
         entry = finding.entry
         tags = ",".join(entry.conventions) + (" +hint" if entry.evidence else "")
         counts = f"{finding.rows:>4} rows  {len(entry.wrong)} wrong"
         print(f"{entry.id:<14} {entry.difficulty:<12} {counts}  {tags:<44} {verdict}")
-    for problem in one.problems:
-        print(f"{one.name}: PROBLEM {problem}")
-    tables = ", ".join(f"{table} {size}" for table, size in one.tables.items())
-    print(f"{one.name}: {sum(one.tables.values())} rows ({tables}), {one.bytes / 1e6:.2f} MB, digest {one.digest[:12]}")
-    print(f"{one.name}: difficulty {dict(Counter(entry.difficulty for entry in questions))}")
-    print(f"{one.name}: conventions {dict(Counter(tag for entry in questions for tag in entry.conventions))}")
+    for problem in review.problems:
+        print(f"{review.name}: PROBLEM {problem}")
+    tables = ", ".join(f"{table} {size}" for table, size in review.tables.items())
+    held = f"{sum(review.tables.values())} rows ({tables}), {review.bytes / 1e6:.2f} MB"
+    print(f"{review.name}: {held}, digest {review.digest[:12]}")
+    print(f"{review.name}: difficulty {dict(Counter(entry.difficulty for entry in questions))}")
+    print(f"{review.name}: conventions {dict(Counter(tag for entry in questions for tag in entry.conventions))}")
     hidden = sum(bool(entry.conventions) and not entry.evidence for entry in questions)
     hinted = sum(bool(entry.evidence) for entry in questions)
-    print(f"{one.name}: {len(questions)} questions, {hidden} with an unhinted convention, {hinted} with evidence\n")
+    print(f"{review.name}: {len(questions)} questions, {hidden} with an unhinted convention, {hinted} with evidence\n")
 
 
 def _show(name: str, ids: list[str]) -> int:

@@ -16,25 +16,25 @@ def _lines(reviews: list[Review]) -> Iterator[str]:
     levels = ", ".join(DIFFICULTIES)
     yield f"| database | domain | tables | rows | KB | questions | {levels} | hinted | hidden | empty |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
-    for one in reviews:
-        yield _row(one.name, build.blueprint(one.name).domain, [one])
+    for reviewed in reviews:
+        yield _row(reviewed.name, build.blueprint(reviewed.name).domain, [reviewed])
     yield _row("**all**", "", reviews)
-    for one in reviews:
-        used = Counter(tag for finding in one.findings for tag in finding.entry.conventions)
-        yield f"\n**{one.name}**\n"
-        for tag, sentence in build.blueprint(one.name).conventions.items():
+    for reviewed in reviews:
+        used = Counter(tag for finding in reviewed.findings for tag in finding.entry.conventions)
+        yield f"\n**{reviewed.name}**\n"
+        for tag, sentence in build.blueprint(reviewed.name).conventions.items():
             yield f"- `{tag}` ({used[tag]} questions): {sentence}"
 
 
 def _row(name: str, domain: str, reviews: list[Review]) -> str:
-    questions = [finding.entry for one in reviews for finding in one.findings]
+    questions = [finding.entry for reviewed in reviews for finding in reviewed.findings]
     levels = Counter(entry.difficulty for entry in questions)
     cells = (
         name,
         domain,
-        sum(len(one.tables) for one in reviews),
-        f"{sum(sum(one.tables.values()) for one in reviews):,}",
-        f"{sum(one.bytes for one in reviews) // 1000:,}",
+        sum(len(reviewed.tables) for reviewed in reviews),
+        f"{sum(sum(reviewed.tables.values()) for reviewed in reviews):,}",
+        f"{sum(reviewed.bytes for reviewed in reviews) // 1000:,}",
         len(questions),
         ", ".join(str(levels[level]) for level in DIFFICULTIES),
         sum(bool(entry.evidence) for entry in questions),

@@ -151,7 +151,7 @@ def pay(
 def rows(random: Random) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
     """Yield each table's name with its rows, parents first."""
     first, last = FIRST.split(), LAST.split()
-    pairs = [(one, other) for one in first for other in last]
+    pairs = [(given_name, family_name) for given_name in first for family_name in last]
     random.shuffle(pairs)
     staff: list[tuple[object, ...]] = []
     contracts: list[tuple[object, ...]] = []

@@ -108,7 +108,10 @@ def rows(random: Random) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
     yield "subscribers", subscribers
     yield "plans", PLANS
     subscriptions = _subscriptions(random, people)
-    yield "subscriptions", [(*one[:3], str(one[3]), str(one[4])) for one in subscriptions]
+    yield (
+        "subscriptions",
+        [(*subscription[:3], str(subscription[3]), str(subscription[4])) for subscription in subscriptions],
+    )
     yield "calls", _calls(random, subscriptions)
     yield "invoices", _invoices(random, people)
     yield "tickets", _tickets(random, len(people))

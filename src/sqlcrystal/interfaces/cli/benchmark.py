@@ -95,17 +95,17 @@ def check(
 def _print_check(result: "Preflight") -> None:
     columns = ["database", "questions", "executed", "empty", "error", "timeout", "over 1 s"]
     rows: list[tuple[object, ...]] = [
-        (name, one.questions, one.executed, one.empty, one.error, one.timeout, one.slow)
-        for name, one in result.by_database.items()
+        (name, counts.questions, counts.executed, counts.empty, counts.error, counts.timeout, counts.slow)
+        for name, counts in result.by_database.items()
     ]
     rows.append(("all", result.questions, result.executed, result.empty, result.error, result.timeout, result.slow))
     print_table(f"gold of {result.benchmark}", columns, rows)
-    failed = [one for one in result.findings if one.message]
+    failed = [finding for finding in result.findings if finding.message]
     if failed:
         print_table(
             "golds that fail",
             ["question", "database", "why"],
-            [(one.question_id, one.database, one.message) for one in failed],
+            [(finding.question_id, finding.database, finding.message) for finding in failed],
         )
     if result.wrong:
         print(f"{result.equal_wrong} of {result.wrong} kept wrong queries cannot be told from gold")

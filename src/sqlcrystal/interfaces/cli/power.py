@@ -124,11 +124,11 @@ def _answers(made: "Prospect") -> list[tuple[str, str]]:
         rows.append(("95 % interval to expect", f"{_interval(seen.interval_pp, 3)}; too large to simulate"))
     rows += [
         (
-            f"95 % interval to expect, {one.method}",
-            f"{_interval(one.interval_pp)}, {one.width_pp:.1f} pp wide;"
-            f" excludes zero in {100 * one.told_from_zero:.0f} % of {one.studies:,} simulated studies",
+            f"95 % interval to expect, {expected.method}",
+            f"{_interval(expected.interval_pp)}, {expected.width_pp:.1f} pp wide;"
+            f" excludes zero in {100 * expected.told_from_zero:.0f} % of {expected.studies:,} simulated studies",
         )
-        for one in made.expected
+        for expected in made.expected
     ]
     if made.ratio and made.ratio.ratio is not None:
         ends = _interval(made.ratio.interval, 0) if made.ratio.interval else "none"

@@ -97,9 +97,15 @@ def _write_csv(out: Path, results: Sequence["Scoring"]) -> None:
             writer = csv.writer(stream)
             writer.writerow(columns)
             for result in results:
-                for one in result.scored:
-                    verdict = [int(one.correct), one.kind.value, f"{one.seconds:.6f}", one.sql, one.message]
-                    row = [one.question_id, one.database, *verdict] + [result.report.predictions] * several
+                for question in result.scored:
+                    verdict = [
+                        int(question.correct),
+                        question.kind.value,
+                        f"{question.seconds:.6f}",
+                        question.sql,
+                        question.message,
+                    ]
+                    row = [question.question_id, question.database, *verdict] + [result.report.predictions] * several
                     writer.writerow([csv_cell(cell) if isinstance(cell, str) else cell for cell in row])
         Path(scratch).chmod(0o644)
         Path(scratch).replace(out)
@@ -117,7 +123,10 @@ def _print_scores(results: Sequence["Scoring"], *, as_json: bool) -> None:
         title = f"{report.predictions} on {report.benchmark}, rule {report.rule}"
         overall = [("all", report.n, report.correct, report.accuracy, report.scorable, report.accuracy_scorable)]
         groups = [*report.by_database.items(), *report.by_difficulty.items()]
-        rows = [(name, one.n, one.correct, one.accuracy, one.scorable, one.accuracy_scorable) for name, one in groups]
+        rows = [
+            (name, group.n, group.correct, group.accuracy, group.scorable, group.accuracy_scorable)
+            for name, group in groups
+        ]
         print_table(title, ["", "n", "correct", "accuracy %", "gold runs", "of those %"], overall + rows)
         print_table("verdicts", ["kind", "n"], [(kind, count) for kind, count in report.by_kind.items() if count])
     if len(reports) > 1:
