@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_every_relative_link_leads_to_a_file(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_shown_in_a_page_exists_with_its_options(page: Path) -> None:
     for shown in shown_commands(page):
-        words = shlex.split(shown.split(" | ")[0].split(" > ")[0], comments=True)
+        words = list(takewhile(lambda word: word not in ("|", ">"), shlex.split(shown, comments=True)))
         command = COMMANDS["sqlcrystal"]
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
