@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from sqlcrystal.bank.cards import CardStore
+from sqlcrystal.bank.text import runnable
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Card, CardStatus, Execution, Failure, FailureKind
 
@@ -95,7 +96,7 @@ def run_again(
     store: CardStore, card: Card, database: Database, *, release: bool = False, timeout: float = 30.0
 ) -> tuple[Outcome, Failure | None]:
     """Run one card and judge it at once: what fails is quarantined."""
-    failure = _failure(database.execute(card.sql, timeout=timeout))
+    failure = _failure(database.execute(runnable(card.sql), timeout=timeout))
     return _judge(store, card, failure, release), failure
 
 

@@ -18,6 +18,7 @@ from sqlcrystal.serving.desk import Desk, Site, current_user
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.freshness import FreshMemory
 from sqlcrystal.serving.hold_out import Arm, draw
+from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.usefulness import conflict, result_digest, spread
 from sqlcrystal.types import Failure, Question, Rows
@@ -46,13 +47,15 @@ def ask(
     draft = _draft(desk, site, question, with_memory=arm.memory, notify=notify)
     record = _record(desk, site, draft, by=by or current_user(), arm=arm, seconds=time.perf_counter() - started)
     twin = _twin(desk, site, draft, record, arm) if arm.both else None
+    salt = secrets.token_hex(8)
+    lasting = kept(desk, site, record, salt)
     with desk.store.transaction():
         desk.remember(site)
-        desk.store.answers.save(record, draft.episode)
+        desk.store.answers.save(lasting, kept_trace(site, draft.episode))
         if twin is not None:
-            desk.store.answers.save(twin)
+            desk.store.answers.save(kept(desk, site, twin, salt))
         offer = _offer(desk, site, draft, record)
-    card, said = _vouched(desk, site, record, draft)
+    card, said = _vouched(desk, site, lasting, draft)
     answer = served(
         record,
         draft.used,
@@ -94,7 +97,9 @@ def _draft(desk: Desk, site: Site, question: Question, *, with_memory: bool, not
             notify(Event("sql", {"sql": replayed.sql}))
             notify(Event("rows", {"columns": replayed.columns, "rows": replayed.rows[:KEPT_ROWS], "error": ""}))
             return replayed
-    return solve(desk, site, question, memory=FreshMemory(desk, site), notify=notify)
+    fresh = FreshMemory(desk, site)
+    memory = FilledMemory(fresh, site) if is_private(site) else fresh
+    return solve(desk, site, question, memory=memory, notify=notify)
 
 
 def draft_answer(desk: Desk, question: Question, *, with_memory: bool) -> Draft:
@@ -159,7 +164,7 @@ def _error(draft: Draft) -> str:
 
 def _offer(desk: Desk, site: Site, draft: Draft, record: AnswerRecord) -> Offer | None:
     """The stored query with this question's literals, where it gives another result than the model's."""
-    if draft.replayed or not draft.used:
+    if draft.replayed or not draft.used or is_private(site):
         return None
     from sqlcrystal.serving.replay import adaptation
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from sqlcrystal.bank import AnswerRecord, Decision, Verdict
 from sqlcrystal.serving.desk import Desk
+from sqlcrystal.serving.privacy import kept_card
 from sqlcrystal.types import Card, CardId, CardStatus, Episode
 
 
@@ -37,6 +38,9 @@ def bank_card(
 ) -> Ruling:
     """Keep a verdict with the card it makes; one question has one card, so the last word takes the others out."""
     store, given = desk.store, card.admission
+    trace: Episode | None = episode
+    if desk.keeps_no_values(record.database):
+        card, trace, note = kept_card(desk, record, card), None, ""
     with store.transaction():
         before = store.decisions.standing(record.id)
         decided = store.decisions.decide(
@@ -47,7 +51,7 @@ def bank_card(
             sql=card.sql,
             note=note,
             proposal=proposal,
-            bank=lambda: _add(desk, card, episode),
+            bank=lambda: _add(desk, card, trace),
         )
         kept = CardId(decided.decision.card)
         replaced = _supersede(desk, record, before, kept=kept, by=given.by) if decided.new else ()
@@ -59,6 +63,7 @@ def reject_answer(
 ) -> Ruling:
     """Keep a rejection, and stop serving the cards that say what was rejected."""
     store = desk.store
+    note = "" if desk.keeps_no_values(record.database) else note
     with store.transaction():
         decided = store.decisions.decide(
             record.id, Verdict.REJECTED, by=by, signal=signal, sql=record.sql or "", note=note, proposal=proposal
@@ -74,7 +79,7 @@ def new_proposal_id() -> str:
     return f"p-{secrets.token_hex(4)}"
 
 
-def _add(desk: Desk, card: Card, episode: Episode) -> CardId:
+def _add(desk: Desk, card: Card, episode: Episode | None) -> CardId:
     kept = desk.store.bank.add(card, episode)
     desk.store.bank.readmit(kept, card.admission)
     return kept

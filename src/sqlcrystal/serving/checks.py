@@ -38,7 +38,8 @@ def vouch(desk: Desk, site: Site, record: AnswerRecord, episode: Episode | None)
             return Vouched(said=f"no verdict: {error}")
         if isinstance(verdict, Rejected):
             if verdict.signal == ExternalCheck.signal:
-                _decide(desk, record, Verdict.REJECTED, by=_name(verifier), signal=verdict.signal, note=verdict.reason)
+                note = "" if desk.keeps_no_values(site.name) else verdict.reason
+                _decide(desk, record, Verdict.REJECTED, by=_name(verifier), signal=verdict.signal, note=note)
             return Vouched(said=f"{verdict.signal}: {verdict.reason}")
     if written is None:
         return Vouched()

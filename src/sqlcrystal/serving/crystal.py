@@ -177,6 +177,9 @@ class Crystal:
         self, card_id: str, *, by: str = "", text: str | None = None, sql: str | None = None, reason: str = ""
     ) -> Card:
         """Change a card's text or SQL; who changes the SQL vouches for it."""
+        from sqlcrystal.serving.privacy import kept_edit
+
+        text, sql, reason = kept_edit(self.desk, self.store.bank.get(card_id), text=text, sql=sql, reason=reason)
         return self.store.bank.edit(card_id, by=self.desk.person(by), text=text, sql=sql, reason=reason)
 
     def disable(self, ids: Iterable[str], *, by: str = "", reason: str = "") -> list[Card]:

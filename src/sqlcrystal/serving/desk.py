@@ -18,6 +18,8 @@ from sqlcrystal.protocols import Bank, Database, Embedder, LanguageModel, Retrie
 from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_place, without_password
 from sqlcrystal.solving import Presenter
 
+MOST_HEARD = 1_000
+"""Questions over databases whose values are never kept that stay in memory, for repairs and corrections."""
 ATTEMPTS = 3
 """How often an endpoint is asked while a person waits; a study has more patience."""
 
@@ -48,6 +50,7 @@ class Desk:
         self._opened: list[Database] = []
         self._named_here: dict[str, DatabaseEntry] = {}
         self._remembered: set[str] = set()
+        self._heard: dict[str, str] = {}
         self._allowed: dict[str, bool] = {}
 
     def allow(self, *, replay: bool = False) -> None:
@@ -178,6 +181,24 @@ class Desk:
 
                 self._embedder = Vectors.of(self._given_embedder or open_embedder(self.team.embedder))
             return self._embedder
+
+    # ── what is known and never kept ─────────────────────────────────────────────────────────────────────────────────
+
+    def keeps_no_values(self, name: str) -> bool:
+        """Whether nothing that is kept may hold a value of this database; asked without opening it."""
+        entry = self._named_here.get(name) or self.team.databases.get(name)
+        return entry is not None and entry.values == "never"
+
+    def hear(self, answer: str, question: str) -> None:
+        """Remember a question as it was spoken for as long as this process lives, and only the latest of them."""
+        with self._lock:
+            self._heard[answer] = question
+            while len(self._heard) > MOST_HEARD:
+                self._heard.pop(next(iter(self._heard)))
+
+    def heard(self, answer: str) -> str:
+        """A question as it was spoken; nothing where that is no longer known."""
+        return self._heard.get(answer, "")
 
     # ── store and people ─────────────────────────────────────────────────────────────────────────────────────────────
 

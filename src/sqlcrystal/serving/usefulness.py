@@ -36,7 +36,7 @@ def spread(desk: Desk, draft: Draft, digest: str) -> float:
 
 def conflict(desk: Desk, site: Site, draft: Draft, digest: str) -> float:
     """The score of the nearest card whose result is another; a question with other literals is no contradiction."""
-    if draft.replayed or draft.sql is None:
+    if draft.replayed or draft.sql is None or site.entry.values == "never":
         return 0.0
     for used in draft.used:
         if used.score < NEAR:

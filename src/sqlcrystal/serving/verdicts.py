@@ -14,6 +14,7 @@ from sqlcrystal.protocols import Database
 from sqlcrystal.serving.asking import as_question
 from sqlcrystal.serving.banking import Ruling, bank_card, new_proposal_id, reject_answer
 from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
 from sqlcrystal.serving.solving import OnceEach, mend
 from sqlcrystal.serving.usefulness import result_digest
 from sqlcrystal.solving import SingleShot
@@ -76,7 +77,9 @@ def reject(desk: Desk, name: str, *, by: str = "", note: str = "", repair: bool 
         record = desk.store.answers.get(proposal.answer)
         return Rejection(ruling=reject_answer(desk, record, by=person, signal="user", note=note, proposal=proposal.id))
     record = _answer(desk, name, person)
-    found = _repair(desk, desk.site(record.database), record, note) if repair else None
+    # A question that was kept without its values cannot be repaired once nobody remembers it as it was spoken.
+    spoken = not desk.keeps_no_values(record.database) or bool(desk.heard(record.id))
+    found = _repair(desk, desk.site(record.database), record, note) if repair and spoken else None
     with desk.store.transaction():
         ruling = reject_answer(desk, record, by=person, signal="user", note=note)
         if found is None:
@@ -91,7 +94,7 @@ def reject(desk: Desk, name: str, *, by: str = "", note: str = "", repair: bool 
             note=note,
             episode=episode,
         )
-        desk.store.decisions.propose(proposal)
+        desk.store.decisions.propose(kept_proposal(desk, desk.site(record.database), record, proposal))
     return Rejection(ruling=ruling, proposal=proposal, rows=rows)
 
 
@@ -116,7 +119,9 @@ def _bank(
 def _repair(desk: Desk, site: Site, record: AnswerRecord, note: str) -> tuple[Episode, Rows] | None:
     """What the budget of repair makes of a rejected answer: SQL that looks sound and returns something else."""
     attempt = _episode(desk, record).attempt
-    question = replace(attempt.question, evidence=note)
+    private = is_private(site)
+    asked = as_question(desk.heard(record.id), record.database) if private else attempt.question
+    question = replace(asked, evidence=note)
     database = OnceEach(site.presenter.present(question))
     untried = not attempt.calls  # what was rejected came from the store, so the model has not tried yet
     attempt = replace(attempt, question=question)
@@ -124,6 +129,8 @@ def _repair(desk: Desk, site: Site, record: AnswerRecord, note: str) -> tuple[Ep
         attempt = SingleShot(desk.model, database).solve(question)
 
     def accept(sql: str) -> bool:
+        if private:  # what the rejected query returned is not known; that it was another query is
+            return masked_like(desk, site, record, sql) != record.sql and not symptoms(sql, database)
         return result_digest(database.execute(sql)) != record.result_digest and not symptoms(sql, database)
 
     effort = mend(desk, site, attempt, database, accept=accept, trigger=lambda sql: untried and accept(sql))
