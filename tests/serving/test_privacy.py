@@ -160,3 +160,17 @@ def test_forgetting_takes_a_value_out_of_a_store_that_kept_it(tmp_path: Path) ->
         crystal.confirm(crystal.ask(PRICE_OF.format(CELLS[0])), by="ada")
         assert crystal.store.forget(by="ada", value=CELLS[0]).cards == 1
     assert CELLS[0] not in kept_bytes(tmp_path)
+
+
+def test_an_mcp_client_is_told_how_many_rows_there_are_and_none_of_their_cells(tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    from sqlcrystal.interfaces.mcp.tools import withheld
+    from sqlcrystal.interfaces.server.reach import told_answer, told_rows
+
+    with service(tmp_path) as crystal:
+        answer = crystal.ask(PRICE_OF.format("bolt"))
+        told = [told_rows(crystal.run("SELECT * FROM item", "shop")), told_answer(crystal, answer)]
+        told += [told_rows(crystal.run(f"SELECT no_such, '{CELLS[0]}' FROM item", "shop"))]
+        shown = [withheld(crystal, "shop", each) for each in told]
+    assert not [cell for cell in CELLS for each in shown if cell in str(each)]
+    assert [each["row_count"] for each in shown] == [2, 0, 0]

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 from fastapi import HTTPException
 from mcp.server import MCPServer
@@ -34,6 +34,7 @@ from sqlcrystal.interfaces.server.shapes import (
     RulingShape,
 )
 from sqlcrystal.interfaces.server.work import Work
+from sqlcrystal.serving import Crystal
 from sqlcrystal.version import __version__
 
 Parameters = ParamSpec("Parameters")
@@ -94,7 +95,7 @@ def _add_reading(server: MCPServer, work: Work, identify: Identify) -> None:
         caller = identify(context)
         name = await work.call(lambda: database_for(crystal, caller, database))
         execution = await work.long(name, lambda: crystal.run(sql, name))
-        return RowsShape.model_validate(told_rows(execution))
+        return RowsShape.model_validate(withheld(crystal, name, told_rows(execution)))
 
     @server.tool(annotations=READS)
     @explained
@@ -124,7 +125,9 @@ def _add_asking(server: MCPServer, work: Work, identify: Identify) -> None:
         answer = asked.answer
         if answer is None:
             raise ToolError("the server is stopping")
-        return AnswerShape.model_validate(await work.call(lambda: told_answer(work.crystal, answer)))
+        return AnswerShape.model_validate(
+            await work.call(lambda: withheld(work.crystal, name, told_answer(work.crystal, answer)))
+        )
 
 
 def _add_judging(server: MCPServer, work: Work, identify: Identify) -> None:
@@ -157,7 +160,18 @@ def _add_judging(server: MCPServer, work: Work, identify: Identify) -> None:
             )
             return RejectionShape.model_validate({**told_ruling(given.ruling), "proposal": None})
         rejection = await work.long(record.database, lambda: crystal.reject(record.id, by=caller.person, note=note))
-        return RejectionShape.model_validate(told_rejection(rejection))
+        told = told_rejection(rejection)
+        if told["proposal"] is not None:
+            told["proposal"] = withheld(crystal, record.database, told["proposal"])
+        return RejectionShape.model_validate(told)
+
+
+def withheld(crystal: Crystal, database: str, told: dict[str, Any]) -> dict[str, Any]:
+    """What a model may see of a result: nothing of its cells where the team never tells them; how many rows stays."""
+    if not crystal.desk.keeps_no_values(database):
+        return told
+    error = {"error": "does not run" if told["error"] else ""} if "error" in told else {}
+    return {**told, "columns": [], "rows": [], **error}
 
 
 def explained(
