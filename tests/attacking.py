@@ -1,11 +1,11 @@
 """Runs one engine's part of the corpus in a process of its own and prints what happened, memory included, as JSON."""
 
 import json
-import resource
 import sys
 import tomllib
 from pathlib import Path
 
+from memory import peak_megabytes, peak_megabytes_of_children
 from sqlcrystal.databases import open_database
 from sqlcrystal.types import Failure
 
@@ -44,8 +44,7 @@ def main(engine: str, url: str, lock: str, evil: str) -> None:
             }
         )
     database.close()
-    usage = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    print(json.dumps({"outcomes": outcomes, "megabytes": usage}))
+    print(json.dumps({"outcomes": outcomes, "megabytes": [peak_megabytes(), peak_megabytes_of_children()]}))
 
 
 if __name__ == "__main__":

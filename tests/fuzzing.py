@@ -8,7 +8,6 @@ import argparse
 import json
 import random
 import re
-import resource
 import socket
 import tempfile
 import threading
@@ -21,6 +20,7 @@ from typing import Any
 
 import engines
 from attacking import statements as corpus
+from memory import peak_megabytes, peak_megabytes_of_children
 from sqlcrystal.databases import open_database
 from sqlcrystal.types import Failure, Rows
 
@@ -394,7 +394,6 @@ def fuzz(engine: str, reader: str, owner: str, count: int, seed: int, folder: Pa
     finally:
         database.close()
         canaries.close()
-    megabytes = [resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return {
         "engine": engine,
         "statements": count,
@@ -402,7 +401,7 @@ def fuzz(engine: str, reader: str, owner: str, count: int, seed: int, folder: Pa
         "kinds": dict(kinds),
         "wrong": wrong,
         "slowest": round(slowest, 2),
-        "megabytes": megabytes,
+        "megabytes": [peak_megabytes(), peak_megabytes_of_children()],
     }
 
 

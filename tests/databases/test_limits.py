@@ -1,12 +1,13 @@
 """Nothing outlives its limits: time, memory and rows, and no innocent statement pays for a bomb beside it."""
 
-import resource
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from memory import peak_megabytes
 from sqlcrystal.databases import open_database
 from sqlcrystal.types import Failure, FailureKind, Rows
 
@@ -52,12 +53,13 @@ def test_an_innocent_statement_beside_a_bomb_gets_its_answer(sqlite_url: str) ->
 
 def test_a_thousand_large_values_are_weighed_as_they_come(sqlite_url: str) -> None:
     script = (
-        "import resource, sys; from sqlcrystal.databases import open_database\n"
+        "import sys; from memory import peak_megabytes; from sqlcrystal.databases import open_database\n"
         "columns = ', '.join(['zeroblob(16000000)'] * 20)\n"
         "result = open_database(sys.argv[1]).execute(f'SELECT {columns} FROM team a, team b, team c', timeout=20)\n"
-        "print(result.kind, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+        "print(result.kind, peak_megabytes())"
     )
-    done = subprocess.run([sys.executable, "-c", script, sqlite_url], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", script, sqlite_url]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
     kind, megabytes = done.stdout.rsplit(maxsplit=1)
     assert kind == FailureKind.TOO_LARGE
     assert int(megabytes) < 300
@@ -68,14 +70,14 @@ def test_compressed_text_of_a_postgres_table_is_weighed_as_it_will_be(postgres_s
 
     with psycopg.connect(postgres_server.owner, autocommit=True) as connection:  # type: ignore[attr-defined]
         connection.execute("CREATE TABLE long_text AS SELECT repeat('x', 20000000) AS t FROM generate_series(1, 40)")
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_megabytes()
         database = open_database(postgres_server.reader)  # type: ignore[attr-defined]
         result = database.execute("SELECT t FROM long_text", timeout=30)
         database.close()
         connection.execute("DROP TABLE long_text")
     assert isinstance(result, Failure)
     assert result.kind is FailureKind.TOO_LARGE
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
+    assert peak_megabytes() - before < 300
 
 
 def test_a_statement_that_the_server_goes_on_running_is_named(mysql_url: str) -> None:
@@ -90,9 +92,9 @@ def test_a_statement_that_the_server_goes_on_running_is_named(mysql_url: str) ->
 def test_expressions_that_double_at_each_step_are_planned_by_a_process_that_can_be_ended(sqlite_url: str) -> None:
     steps = ", ".join(f"s{n + 1} AS (SELECT p.x FROM s{n} p, s{n} q)" for n in range(22))
     database = open_database(sqlite_url)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_megabytes()
     result = database.execute(f"WITH s0 AS (SELECT 1 x), {steps} SELECT * FROM s22", timeout=LIMIT)
     database.close()
     assert isinstance(result, Failure)
     assert result.seconds < LIMIT + SLACK
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024
+    assert peak_megabytes() - before < 200
