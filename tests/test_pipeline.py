@@ -57,7 +57,7 @@ def learned(
         source=source,
         accept=chosen.accept,
         verifier=chosen.verifier,
-        writer=Verbatim(database),
+        writer=Verbatim(database.fingerprint),
     )
 
 

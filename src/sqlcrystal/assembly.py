@@ -100,8 +100,8 @@ REGIMES: dict[str, Callable[[Bench], Regime]] = {
 }
 
 WRITERS: dict[str, Callable[[Database, LanguageModel], Writer]] = {
-    "W0": lambda database, _: Verbatim(database),
-    "W1": lambda database, _: Trace(database),
+    "W0": lambda database, _: Verbatim(database.fingerprint),
+    "W1": lambda database, _: Trace(database.fingerprint),
     "W2": lambda database, _: Diff(database),
     "W3": lambda database, _: DiffMode(database),
     "W3+A": lambda database, _: Anchor(database),

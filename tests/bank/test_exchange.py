@@ -13,6 +13,7 @@ from sqlcrystal.bank import CardStore, export_jsonl, import_jsonl
 from sqlcrystal.errors import DataError
 from sqlcrystal.types import CardStatus
 
+OLD = Path(__file__).parent / "old"
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
@@ -60,10 +61,19 @@ def test_cards_that_are_there_already_are_kept_as_they_are(tmp_path: Path) -> No
         assert store.get("shop-1").status is CardStatus.DISABLED
 
 
-@pytest.mark.parametrize("broken", [b"{", b"[]", b'{"card": {"id": 1}}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "broken", [b"{", b"[]", b'{"card": {"id": 1}}', b'{"card": 1, "episode": {"attempt": {"call": 1}}}', b"\xff\xfe"]
+)
 def test_a_broken_line_is_named_and_nothing_is_imported(tmp_path: Path, broken: bytes) -> None:
     with CardStore(tmp_path / "one.sqlite") as one, CardStore(tmp_path / "two.sqlite") as two:
         one.add(card(1))
         with pytest.raises(DataError, match=r"^cards\.jsonl, line 2: not an exported card"):
             import_jsonl(two, [exported(one), broken], name="cards.jsonl")
         assert two.find() == []
+
+
+def test_an_export_of_an_earlier_version_is_imported_as_its_bank_file_would_open(tmp_path: Path) -> None:
+    """The file is as version 0002 wrote it: an attempt had one call where it now has a list of calls."""
+    with CardStore(tmp_path / "bank.sqlite") as store, (OLD / "cards-with-one-call.jsonl").open("rb") as file:
+        assert import_jsonl(store, file).added == 3
+        assert exported(store) == (OLD / "cards.jsonl").read_bytes()

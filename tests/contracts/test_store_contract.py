@@ -219,15 +219,6 @@ def test_a_cards_effect_is_how_judged_answers_fared_with_it(store: Store) -> Non
     assert (effect.card, effect.used, effect.right, effect.wrong) == ("c1", 3, 2, 1)
 
 
-def test_a_question_held_out_in_the_morning_is_held_out_all_day(store: Store) -> None:
-    def held_out(word: bool, day: str) -> bool:
-        return store.answers.assign(database="shop", question="How many?", day=day, held_out=word)
-
-    assert held_out(True, "2026-03-01")
-    assert held_out(False, "2026-03-01")
-    assert not held_out(False, "2026-03-02")
-
-
 # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -278,7 +269,6 @@ def fill(store: Store, secret: str) -> None:
     store.answers.save(answer(1, question=f"Who is {secret}?", rows=((secret,),)), episode(named))
     store.answers.save(answer(2, error=f"no such column {secret}"))
     store.answers.save(answer(3), episode(named))
-    store.answers.assign(database="shop", question=f"Who is {secret}?", day="2026-03-01", held_out=False)
     store.bank.add(named, episode(named))
     store.bank.add(other, episode(named))
     store.bank.edit("shop-2", by="ada", text=f"about {secret}", reason=f"for {secret}")

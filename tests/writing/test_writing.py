@@ -129,7 +129,7 @@ def test_a_first_try_success_is_written_without_a_wrong_side(shop: Database) -> 
         assert RIGHT in text
         assert "Wrong" not in text
         assert "Guard" not in text
-    assert "First attempt (accepted)" in Trace(shop).render(success)
+    assert "First attempt (accepted)" in Trace(shop.fingerprint).render(success)
 
 
 def test_a_repair_that_the_trees_cannot_tell_apart_is_still_written_as_a_repair(shop: Database) -> None:
@@ -141,7 +141,7 @@ def test_a_repair_that_the_trees_cannot_tell_apart_is_still_written_as_a_repair(
 def test_an_attempt_without_sql_is_written_as_none(shop: Database) -> None:
     text = DiffMode(shop).render(episode(None))
     assert f"- Wrong: (none)\n- Fixed: {RIGHT}\n- Clause: QUERY" in text
-    assert "(no SQL)" in Trace(shop).render(episode(None))
+    assert "(no SQL)" in Trace(shop.fingerprint).render(episode(None))
 
 
 def test_the_guard_is_that_of_the_first_mode(shop: Database) -> None:

@@ -9,7 +9,7 @@ from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import document, insert_once
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting
-from sqlcrystal.bank.tables import answer_cards, answers, assignments
+from sqlcrystal.bank.tables import answer_cards, answers
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
 from sqlcrystal.types import CardId, Episode
@@ -223,13 +223,3 @@ class AnswerStore:
                 )
                 for row in connection.execute(query)
             ]
-
-    # ── the hold-out share ───────────────────────────────────────────────────────────────────────────────────────
-
-    def assign(self, *, database: str, question: str, day: str, held_out: bool) -> bool:
-        """Whether this question is held out today: what was said first stands, for every process."""
-        key = {"database": database, "question_key": question_key(question), "day": day}
-        with self._backend.appending() as connection:
-            connection.execute(insert_once(connection, assignments).values(**key, held_out=held_out))
-            where = [assignments.c[column] == value for column, value in key.items()]
-            return bool(connection.scalar(sa.select(assignments.c.held_out).where(*where)))

@@ -8,11 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.bank.cards import CardStore
+from sqlcrystal.bank.episodes import read_entry
 from sqlcrystal.bank.records import Entry
 from sqlcrystal.errors import DataError
 from sqlcrystal.incoming import blocks_of, bounded_lines
-
-_ENTRY = msgspec.json.Decoder(Entry)
 
 
 class ImportReport(Struct, frozen=True, kw_only=True):
@@ -48,6 +47,6 @@ def _decoded(lines: Iterable[bytes], name: str) -> Iterator[Entry]:
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                yield _ENTRY.decode(line)
+                yield read_entry(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise DataError(f"{name}, line {number}: not an exported card ({error})") from error

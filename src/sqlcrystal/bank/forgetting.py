@@ -14,7 +14,7 @@ from msgspec import Struct
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.records import AnswerRecord
-from sqlcrystal.bank.tables import answers, assignments, cards, changes, decisions, episodes, proposals
+from sqlcrystal.bank.tables import answers, cards, changes, decisions, episodes, proposals
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import ConfigError
 
@@ -62,8 +62,6 @@ def forget(
             episodes=_drop_episodes(connection, holds),
             changes=_blank_changes(connection, holds, set(doomed)),
         )
-        if question:
-            connection.execute(assignments.delete().where(assignments.c.question_key == question_key(question)))
     with backend.explained():
         backend.engine.erase()
     return report

@@ -164,16 +164,6 @@ proposals = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# Whether a question was answered without memory on one day: the first word stands, whatever the share is set to later.
-assignments = sa.Table(
-    "assignments",
-    metadata,
-    sa.Column("database", AnyText(), primary_key=True),
-    sa.Column("question_key", AnyText(), primary_key=True),
-    sa.Column("day", AnyText(), primary_key=True),
-    sa.Column("held_out", sa.Boolean(), nullable=False),
-)
-
 # Where a database that no settings name was asked, so that a verdict on its answers finds it again; no password.
 places = sa.Table(
     "places",

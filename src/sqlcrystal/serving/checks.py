@@ -33,7 +33,7 @@ def vouch(desk: Desk, site: Site, record: AnswerRecord, episode: Episode | None)
     written: Written | None = None
     for verifier in verifiers:
         try:
-            verdict, written = admit(episode, verifier=verifier, writer=Verbatim(site.database))
+            verdict, written = admit(episode, verifier=verifier, writer=Verbatim(site.database.fingerprint))
         except CheckError as error:
             return Vouched(said=f"no verdict: {error}")
         if isinstance(verdict, Rejected):

@@ -10,7 +10,6 @@ from sqlcrystal.bank import AnswerRecord, Proposal, Store, Verdict
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import UserError
 from sqlcrystal.pipeline import admit
-from sqlcrystal.protocols import Database
 from sqlcrystal.serving.asking import as_question
 from sqlcrystal.serving.banking import Ruling, bank_card, new_proposal_id, reject_answer
 from sqlcrystal.serving.desk import Desk, Site
@@ -18,7 +17,7 @@ from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
 from sqlcrystal.serving.solving import OnceEach, mend
 from sqlcrystal.serving.usefulness import result_digest
 from sqlcrystal.solving import SingleShot
-from sqlcrystal.types import Attempt, Episode, Execution, Failure, Rows
+from sqlcrystal.types import Attempt, Episode, Failure, Rows
 from sqlcrystal.writing import Verbatim
 
 LAST = "last"
@@ -65,7 +64,8 @@ def correct(desk: Desk, name: str, sql: str, *, by: str = "", note: str = "") ->
     episode = replace(_episode(desk, record), source="user", sql=sql, rounds=())
     same = record.sql is not None and record.sql.strip() == sql.strip() and not record.error
     verdict = Verdict.CONFIRMED if same else Verdict.CORRECTED
-    ruling = _bank(desk, record, episode, by=person, note=note, verdict=verdict, database=site.database)
+    now = site.database.fingerprint()
+    ruling = _bank(desk, record, episode, by=person, note=note, verdict=verdict, fingerprint=now)
     return Correction(ruling=ruling, sql=sql, rows=execution)
 
 
@@ -107,10 +107,11 @@ def _bank(
     note: str,
     verdict: Verdict,
     proposal: str = "",
-    database: Database | None = None,
+    fingerprint: str = "",
 ) -> Ruling:
+    """Make the card; unless said otherwise, its SQL was seen to run under the schema that the answer was given over."""
     verifier = UserConfirmation(lambda _: True, by=by, note=note)
-    _, written = admit(episode, verifier=verifier, writer=Verbatim(database or _AsAnswered(record)))
+    _, written = admit(episode, verifier=verifier, writer=Verbatim(lambda: fingerprint or record.fingerprint))
     if written is None:
         raise UserError(f"answer {record.id}: {by} did not confirm it")
     return bank_card(desk, record, written.card, episode, verdict=verdict, proposal=proposal, note=note)
@@ -166,25 +167,3 @@ def _store(desk: Desk) -> Store:
     if not desk.store_exists():
         raise UserError(f"{desk.team.store}: there is no store here yet; ask first")
     return desk.store
-
-
-class _AsAnswered:
-    """The database as it was when an answer was given: a card carries the schema its SQL was seen to run under."""
-
-    dialect = ""
-
-    def __init__(self, record: AnswerRecord) -> None:
-        self.name = record.database
-        self._fingerprint = record.fingerprint
-
-    def schema(self) -> str:
-        raise NotImplementedError("a card is written from its episode alone")
-
-    def fingerprint(self) -> str:
-        return self._fingerprint
-
-    def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
-        raise NotImplementedError("a card is written from its episode alone")
-
-    def close(self) -> None:
-        """Nothing is open."""

@@ -3,9 +3,9 @@
 import hashlib
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
-from sqlcrystal.protocols import Database
 from sqlcrystal.types import Admitted, Call, Card, CardId, Episode, Written
 
 WORD_PIECE = re.compile(r"[^\W\d_]{1,5}|\d{1,3}|[^\w\s]|_")
@@ -16,8 +16,9 @@ class CardWriter(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, fingerprint: Callable[[], str]) -> None:
+        """`fingerprint` names the schema that the SQL was seen to run under."""
+        self._fingerprint = fingerprint
 
     @abstractmethod
     def render(self, episode: Episode) -> str:
@@ -43,7 +44,7 @@ class CardWriter(ABC):
             writer=self.name,
             source=episode.source,
             admission=admitted.admission,
-            fingerprint=self.database.fingerprint(),
+            fingerprint=self._fingerprint(),
             tokens=estimate_tokens(text),
         )
         return Written(card, calls)

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from sqlcrystal.protocols import Database
 from sqlcrystal.types import Episode
 from sqlcrystal.writing.card import CardWriter, fence_sql, one_line
 from sqlcrystal.writing.diff import QUERY, ClauseDiff, diff
@@ -13,6 +14,10 @@ class Diff(CardWriter):
     """W2: the clauses that changed."""
 
     name: ClassVar[str] = "W2"
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database.fingerprint)
+        self.database = database
 
     def render(self, episode: Episode) -> str:
         """The diff without a label."""
