@@ -48,7 +48,7 @@ def compare_pairs(count: int, _folder: Path) -> Callable[[], int]:
 
 def ledger_rows(count: int, folder: Path) -> Callable[[], int]:
     """The ledger: written and read again, by answers."""
-    from sqlcrystal.study.ledger import LEDGER_FILE, Arm, Ledger, Manifest, Outcome, read_ledger, write_ledger
+    from sqlcrystal.ledger.records import LEDGER_FILE, Arm, Ledger, Manifest, Outcome, read_ledger, write_ledger
 
     sql = "SELECT T1.name, COUNT(*) FROM patient AS T1 JOIN visit AS T2 ON T1.id = T2.patient_id WHERE T2.year = "
     outcomes = tuple(

@@ -14,7 +14,7 @@ import numpy as np
 
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD, METHODS
 from sqlcrystal.measurement.simulation import Population, drawn, intervals, ratios, simulate
-from sqlcrystal.study.pilot import published_truth
+from sqlcrystal.planning.pilot import published_truth
 
 TRUTH = published_truth()
 LIFT = 0.0434

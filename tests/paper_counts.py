@@ -8,7 +8,7 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from sqlcrystal.study.ledger import Arm, BankedCard, Contrast, Ledger, Manifest, Outcome
+from sqlcrystal.ledger.records import Arm, BankedCard, Contrast, Ledger, Manifest, Outcome
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.paper import published
 from sqlcrystal.types import CardId

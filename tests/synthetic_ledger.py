@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sqlcrystal.config import read_study
+from sqlcrystal.ledger.records import Arm, BankedCard, Ledger, Manifest, Outcome
 from sqlcrystal.study.design import COLLECTING, Design, PlannedArm, design
-from sqlcrystal.study.ledger import Arm, BankedCard, Ledger, Manifest, Outcome
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.types import CardId

@@ -1,4 +1,4 @@
-"""The contracts of pyproject.toml hold, and are worth something: ten bad edits are refused, each by name."""
+"""The contracts of pyproject.toml hold, and are worth something: twelve bad edits are refused, each by name."""
 
 import shutil
 import subprocess
@@ -16,8 +16,10 @@ WAYS = {
     "a room for everything": ("helpers/__init__.py", "VALUE = 1"),
     "a stage reads gold": ("writing/verbatim.py", "from sqlcrystal.benchmarks.cases import Case"),
     "a stage knows another": ("consumption/dense.py", "from sqlcrystal.acquisition import Repair"),
-    "the pipeline knows the study": ("pipeline.py", "from sqlcrystal.study.ledger import Outcome"),
+    "the pipeline knows the study": ("pipeline.py", "from sqlcrystal.ledger.records import Outcome"),
     "a unit knows who performs it": ("study/units.py", "from sqlcrystal.study.run import Runner"),
+    "an engine knows what it carries": ("engines/threads.py", "from sqlcrystal.study.units import Unit"),
+    "the ledger reads gold": ("ledger/records.py", "from sqlcrystal.benchmarks.cases import Case"),
     "a web framework in the command line": ("interfaces/cli/app.py", "import fastapi"),
 }
 

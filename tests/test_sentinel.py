@@ -15,10 +15,10 @@ import pytest
 from shop import QUESTION, RIGHT, build, fenced, repairing
 from sqlcrystal.assembly import REGIMES, SOURCES, WRITERS
 from sqlcrystal.config import parse_study
+from sqlcrystal.ledger.folder import RECORDING
+from sqlcrystal.ledger.records import Ledger, read_ledger
 from sqlcrystal.models.recording import Recording
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.study.folder import RECORDING
-from sqlcrystal.study.ledger import Ledger, read_ledger
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.study.report.write import write_report
 from sqlcrystal.types import Episode, Message, Sampling

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import scoring_data
-from sqlcrystal.study.ledger import write_ledger
+from sqlcrystal.ledger.records import write_ledger
 from synthetic_ledger import synthetic_ledger
 
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement.effort import CallProfile, effort
 from sqlcrystal.measurement.flips import pair_up
 from sqlcrystal.measurement.outcomes import QuestionTable
 from sqlcrystal.measurement.power import Design, expected, expected_ratio, forecast, needed
 from sqlcrystal.measurement.simulation import as_it_stands, drawn, intervals, simulate
 from sqlcrystal.measurement.truth import Truth, sampling_variance, truth_from_pairs, without_noise
-from sqlcrystal.study.ledger import Outcome
-from sqlcrystal.study.pilot import PUBLISHED_CALLS, published_truth
+from sqlcrystal.planning.pilot import PUBLISHED_CALLS, published_truth
 
 
 @pytest.fixture(scope="module")

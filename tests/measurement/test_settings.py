@@ -3,8 +3,8 @@
 import pytest
 
 from sqlcrystal.errors import DataError
+from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement.settings import accuracy, held_out, measure
-from sqlcrystal.study.ledger import Outcome
 
 SEEDS = (42, 7, 13)
 N = 461

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sqlcrystal.ledger.results import write_results
 from sqlcrystal.measurement.outcomes import paired
 from sqlcrystal.measurement.statistics import difference, difference_of_sums
-from sqlcrystal.study.results import write_results
 from synthetic_ledger import synthetic_ledger
 
 COOKBOOK = Path(__file__).resolve().parents[2] / "docs" / "cookbook" / "internet-scale.md"

@@ -14,11 +14,11 @@ from sqlcrystal import Crystal
 from sqlcrystal.bank import Store
 from sqlcrystal.benchmarks.own import load
 from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.ledger.records import Ledger, read_ledger, write_ledger
+from sqlcrystal.ledger.takeover import banked_entries
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving.own_benchmark import make_benchmark
 from sqlcrystal.serving.own_tests import junit, read_tests, run_tests
-from sqlcrystal.study.ledger import Ledger, read_ledger, write_ledger
-from sqlcrystal.study.takeover import banked_entries
 from sqlcrystal.types import Message, Sampling
 from synthetic_ledger import synthetic_ledger
 

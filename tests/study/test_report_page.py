@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from sqlcrystal.study.ledger import Outcome, write_ledger
+from sqlcrystal.ledger.records import Outcome, write_ledger
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.formats.html import to_page

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from model_endpoints import Handler, Server, completion, serving
 from sqlcrystal.config import StudyFile, parse_study
-from sqlcrystal.study.folder import RECORDING
-from sqlcrystal.study.ledger import Outcome
+from sqlcrystal.ledger.folder import RECORDING
+from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.types import Message, Sampling
 from study_player import Player

@@ -7,9 +7,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import killed_study
+from sqlcrystal.ledger.log import LogLine, Logs
+from sqlcrystal.ledger.records import read_ledger
 from sqlcrystal.models.recording import Recording
-from sqlcrystal.study.ledger import read_ledger
-from sqlcrystal.study.log import Line, Logs
 
 SCRIPT = Path(killed_study.__file__)
 KILLS = 50
@@ -51,7 +51,7 @@ def test_fifty_kills_change_no_byte_of_the_tables_and_repeat_no_finished_call(tm
 
 def test_a_torn_last_line_of_a_log_is_cut_off_and_written_again(tmp_path: Path) -> None:
     lines = [
-        Line(question=f"q{n}", database="d", text="?", sql=None, right=False, prompts=(), calls=()) for n in range(3)
+        LogLine(question=f"q{n}", database="d", text="?", sql=None, right=False, prompts=(), calls=()) for n in range(3)
     ]
     logs = Logs(tmp_path)
     for line in lines:
@@ -66,7 +66,7 @@ def test_a_torn_last_line_of_a_log_is_cut_off_and_written_again(tmp_path: Path) 
 
 
 def test_a_log_keeps_an_older_line_of_a_question_that_was_answered_otherwise(tmp_path: Path) -> None:
-    line = Line(question="q", database="d", text="?", sql=None, right=False, prompts=(), calls=())
+    line = LogLine(question="q", database="d", text="?", sql=None, right=False, prompts=(), calls=())
     Logs(tmp_path).append("a", line)
     Logs(tmp_path).append("a", replace(line, sql="SELECT 1"))
     assert len((tmp_path / "a.jsonl").read_bytes().splitlines()) == 2

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from sqlcrystal.config import StudyFile, parse_study
 from sqlcrystal.errors import ModelRejected, ModelUnavailable, RecordingMiss
+from sqlcrystal.ledger.records import Ledger, Outcome, read_ledger
 from sqlcrystal.measurement.settings import accuracy
 from sqlcrystal.models.recording import Recording, request_key
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.study.ledger import Ledger, Outcome, read_ledger
+from sqlcrystal.planning.plan import plan_study
 from sqlcrystal.study.opening import Finished, run_study
-from sqlcrystal.study.plan import plan_study
 from sqlcrystal.types import Completion, Message, Sampling
 from study_player import Player
 

@@ -129,7 +129,7 @@ def test_another_study_in_the_same_folder_is_refused_and_the_difference_is_named
 
 
 def test_two_processes_never_share_a_folder(tmp_path: Path) -> None:
-    from sqlcrystal.study.folder import claimed
+    from sqlcrystal.ledger.folder import claimed
 
     with claimed(tmp_path, tiny()), pytest.raises(DataError, match="another process is running a study in"):
         run_study(tiny(), tmp_path, model=Player())

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from sqlcrystal.ledger.records import Arm, Ledger
 from sqlcrystal.measurement.ratio import crystallization_ratio
-from sqlcrystal.study.ledger import Arm, Ledger
 from sqlcrystal.study.report import (
     audit_tables,
     cost_tables,

@@ -1,7 +1,9 @@
 """A benchmark: questions with gold, and where their databases are. Gold lives here and nowhere else."""
 
+import hashlib
 from collections.abc import Collection
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -29,6 +31,18 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     def databases(self) -> tuple[str, ...]:
         """Every database that has a question, in the order they first appear."""
         return tuple(dict.fromkeys(case.question.database for case in self.cases))
+
+    @property
+    def digest(self) -> str:
+        """A name for exactly these questions; gold is part of it and cannot be read from it."""
+        return hashlib.sha256(msgspec.json.encode([self.name, self.cases])).hexdigest()
+
+    def first(self, limit: int) -> "Benchmark":
+        """At most so many questions of each database, the first ones."""
+        kept: dict[str, list[Case]] = {}
+        for case in self.cases:
+            kept.setdefault(case.question.database, []).append(case)
+        return replace(self, cases=tuple(case for members in kept.values() for case in members[:limit]))
 
     def only(self, databases: Collection[str]) -> "Benchmark":
         """The part of the benchmark that asks these databases."""

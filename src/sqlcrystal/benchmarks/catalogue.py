@@ -4,10 +4,14 @@ import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlcrystal.benchmarks import bird, own, spider
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlcrystal.config import BenchmarkEntry
 
 Loader = Callable[[Path | None, Sequence[str]], Benchmark]
 
@@ -40,3 +44,14 @@ def load_benchmark(name: str, data: Path | None = None, databases: Sequence[str]
         raise ConfigError.unknown("benchmark", name, BENCHMARKS)
     loader, _ = BENCHMARKS[name]
     return loader(data, databases)
+
+
+def load_asked(asked: "BenchmarkEntry") -> Benchmark:
+    """The questions that a study file asks for."""
+    benchmark = load_benchmark(asked.name, Path(asked.data) if asked.data else None, asked.databases)
+    if asked.only:
+        benchmark = benchmark.only(asked.only)
+    benchmark = benchmark.available(skip_missing=asked.skip_missing)
+    if asked.limit < 0:
+        raise ConfigError(f"benchmark.limit: {asked.limit} is below 0")
+    return benchmark.first(asked.limit) if asked.limit else benchmark

@@ -8,8 +8,8 @@ from msgspec import Struct
 from sqlcrystal.assembly import REGIMES, RETRIEVERS, SOLVERS, SOURCES, WRITERS
 from sqlcrystal.config import ArmEntry, StudyFile
 from sqlcrystal.errors import ConfigError
+from sqlcrystal.ledger.records import Arm, Contrast
 from sqlcrystal.scoring.verdicts import rule_named
-from sqlcrystal.study.ledger import Arm, Contrast
 from sqlcrystal.study.setting import CHOICES, SETTINGS
 
 FACTORS = tuple(name for name in ArmEntry.__struct_fields__ if name not in ("name", "base", "settings", "seeds"))

@@ -1,6 +1,6 @@
 """The memory of every arm and seed, built from what the collections hold: cut, matched or permuted as the arm says."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import cache
 
 from msgspec import Struct
@@ -8,12 +8,13 @@ from msgspec import Struct
 from sqlcrystal import assembly
 from sqlcrystal.bank import FrozenBank
 from sqlcrystal.consumption import BankMemory, CardOrder, Mispaired, counts_of, fraction, matched, mispair
+from sqlcrystal.ledger.records import BankedCard
 from sqlcrystal.once import Once
 from sqlcrystal.protocols import Embedder, Retriever
 from sqlcrystal.study.design import MATCHED, Design, PlannedArm, bank_share
-from sqlcrystal.study.ledger import BankedCard
+from sqlcrystal.study.holdings import BankedEpisode, Filled
 from sqlcrystal.study.remembered import RememberedMemory
-from sqlcrystal.study.units import Bank, bank_of
+from sqlcrystal.study.units import collection_of
 from sqlcrystal.study.world import World
 from sqlcrystal.types import Card, CardId
 from sqlcrystal.writing import estimate_tokens
@@ -24,25 +25,7 @@ from sqlcrystal.writing.verbatim import render
 _modes = cache(modes)
 
 
-class BankedEpisode(Struct, frozen=True):
-    """A card as a collection made it, with the two queries of its repair; a first-try success has none."""
-
-    card: Card
-    repaired: tuple[str | None, str] | None = None
-
-
-class Holding(Struct, frozen=True):
-    """What a finished collection holds, in the order it was banked, and which questions are still without a card."""
-
-    episodes: tuple[BankedEpisode, ...] = ()
-    missed: frozenset[tuple[str, str]] = frozenset()
-
-    def extended(self, episodes: Iterable[BankedEpisode], missed: Iterable[tuple[str, str]]) -> "Holding":
-        """What it holds after a further pass."""
-        return Holding((*self.episodes, *episodes), frozenset(missed))
-
-
-class Served(Struct, frozen=True):
+class ArmMemory(Struct, frozen=True):
     """An arm's memory for one seed: what is searched, what is shown, and how it is searched."""
 
     searched: FrozenBank
@@ -55,13 +38,11 @@ class Memories:
 
     def __init__(self, design: Design, world: World, embedder: Callable[[], Embedder], *, order: CardOrder) -> None:
         self.design, self._world, self._embedder, self._order = design, world, embedder, order
-        self._served: Once[tuple[str, int, int], Served] = Once()
+        self._served: Once[tuple[str, int, int], ArmMemory] = Once()
         self._memories: Once[tuple[str, int, int, bool], RememberedMemory] = Once()
         self._retrievers: Once[tuple[str, int], Retriever] = Once()
 
-    def of(
-        self, planned: PlannedArm, seed: int, holdings: Mapping[Bank, Holding], *, own: bool, after: int
-    ) -> RememberedMemory:
+    def of(self, planned: PlannedArm, seed: int, holdings: Filled, *, own: bool, after: int) -> RememberedMemory:
         """What a question of this arm and seed may be told, as it stands after so many passes."""
 
         def make() -> RememberedMemory:
@@ -71,17 +52,15 @@ class Memories:
 
         return self._memories.get((planned.name, seed, after, own), make)
 
-    def served(
-        self, planned: PlannedArm, seed: int, holdings: Mapping[Bank, Holding], *, after: int | None = None
-    ) -> Served:
+    def served(self, planned: PlannedArm, seed: int, holdings: Filled, *, after: int | None = None) -> ArmMemory:
         """The arm's bank, cut and permuted as the arm says, with its retriever."""
         number = after or planned.arm.passes
         return self._served.get((planned.name, seed, number), lambda: self._serve(planned, seed, holdings, number))
 
-    def audit(self, planned: PlannedArm, seed: int, holdings: Mapping[Bank, Holding], *, rule: str) -> list[BankedCard]:
+    def audit(self, planned: PlannedArm, seed: int, holdings: Filled, *, rule: str) -> list[BankedCard]:
         """The cards of an arm's bank as they are shown, each with the oracle's bit and its failure modes."""
         episodes: dict[CardId, BankedEpisode] = {
-            episode.card.id: episode for episode in holdings[bank_of(planned, seed)].episodes
+            episode.card.id: episode for episode in holdings[collection_of(planned, seed)].episodes
         }
         shown = self.served(planned, seed, holdings).shown
         return [
@@ -90,9 +69,9 @@ class Memories:
             for card in shown.cards(database)
         ]
 
-    def _serve(self, planned: PlannedArm, seed: int, holdings: Mapping[Bank, Holding], after: int) -> Served:
+    def _serve(self, planned: PlannedArm, seed: int, holdings: Filled, after: int) -> ArmMemory:
         arm = planned.arm
-        bank = FrozenBank(episode.card for episode in holdings[bank_of(planned, seed, after)].episodes)
+        bank = FrozenBank(episode.card for episode in holdings[collection_of(planned, seed, after)].episodes)
         if share := bank_share(arm.bank):
             bank = fraction(bank, share, seed=seed)
         elif cut := MATCHED.fullmatch(arm.bank):
@@ -101,8 +80,8 @@ class Memories:
         retriever = self._retriever(arm.retriever, seed)
         if arm.correspondence == "permuted":
             mispairing = mispair(bank, seed=seed, render=render, count_tokens=estimate_tokens)
-            return Served(bank, mispairing.bank, Mispaired(retriever, mispairing))
-        return Served(bank, bank, retriever)
+            return ArmMemory(bank, mispairing.bank, Mispaired(retriever, mispairing))
+        return ArmMemory(bank, bank, retriever)
 
     def _retriever(self, name: str, seed: int) -> Retriever:
         def make() -> Retriever:

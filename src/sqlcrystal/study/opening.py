@@ -1,6 +1,5 @@
 """From a study file to a finished run folder: opens what a study needs, runs it, writes what it found."""
 
-import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,27 +7,25 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from sqlcrystal.benchmarks.cases import Benchmark, Case
-from sqlcrystal.benchmarks.catalogue import load_benchmark
+from sqlcrystal.benchmarks.catalogue import load_asked
 from sqlcrystal.benchmarks.split import Split, split
 from sqlcrystal.config import StudyFile, digest
 from sqlcrystal.consumption import Vectors
+from sqlcrystal.engines.threads import Threads
 from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.ledger.folder import RECORDING, claimed
+from sqlcrystal.ledger.log import Logs
+from sqlcrystal.ledger.records import Ledger, Manifest, write_ledger
+from sqlcrystal.ledger.results import write_results
 from sqlcrystal.models import CachedEmbedder, Recorded, Recording, open_embedder, open_model
 from sqlcrystal.protocols import Embedder, LanguageModel
-from sqlcrystal.study.crew import Crew, Threads
 from sqlcrystal.study.design import Design, design
-from sqlcrystal.study.folder import RECORDING, claimed
-from sqlcrystal.study.ledger import Ledger, Manifest, write_ledger
-from sqlcrystal.study.log import Logs
 from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.reporter import Reporter, Silent
-from sqlcrystal.study.results import write_results
-from sqlcrystal.study.run import Facts, Runner
+from sqlcrystal.study.run import Runner, RunResult, StudyCrew
 from sqlcrystal.study.units import Stretch, stretches
 from sqlcrystal.study.world import World
 from sqlcrystal.version import __version__
@@ -92,26 +89,26 @@ def run_study(
             logs=Logs(folder / "log"),
             until=until,
         )
-        facts = runner.run()
-        if not facts.outcomes and facts.first_error is not None:
-            raise facts.first_error
-        ledger = make_ledger(opened, facts, started=started)
+        result = runner.run()
+        if not result.outcomes and result.first_error is not None:
+            raise result.first_error
+        ledger = make_ledger(opened, result, started=started)
         write_results(ledger, folder)
         write_ledger(ledger, folder)
-        return Finished(folder=folder, ledger=ledger, left_out=facts.left_out, sent=opened.model.sent)
+        return Finished(folder=folder, ledger=ledger, left_out=result.left_out, sent=opened.model.sent)
 
 
-def _crew(opened: Opened, engine: str, jobs: int | None) -> Crew:
+def _crew(opened: Opened, engine: str, jobs: int | None) -> StudyCrew:
     if engine == "local":
         return Threads(opened.performer, size=jobs or opened.model.slots)
-    from sqlcrystal.study.ray import RayWorkers
+    from sqlcrystal.engines.ray import RayWorkers
 
     return RayWorkers(opened.performer, opened.model, size=jobs, open_there=partial(open_performer, opened.study))
 
 
 def open_performer(study: StudyFile) -> Performer:
     """What a worker needs of a study: databases, model and embedder, all of which end with the worker's process."""
-    plan, world = design(study), World(load_questions(study), check=study.check, timeout=study.timeout)
+    plan, world = design(study), World(load_asked(study.asked), check=study.check, timeout=study.timeout)
     memories = Memories(plan, world, cache(lambda: Vectors(open_embedder(study.embedder))), order=study.card_order)
     return Performer(study, world, open_model(study.model), memories)
 
@@ -123,7 +120,7 @@ def open_study(
     """Everything a study needs; closed together at the end."""
     plan = design(study)
     with ExitStack() as stack:
-        world = World(load_questions(study), check=study.check, timeout=study.timeout)
+        world = World(load_asked(study.asked), check=study.check, timeout=study.timeout)
         stack.callback(world.close)
         asked = model or open_model(study.model)
         if model is None:
@@ -150,37 +147,14 @@ def open_study(
             model=recorded,
             embedder_name=embedder.name if embedder else named,
             performer=Performer(study, world, recorded, Memories(plan, world, get_embedder, order=study.card_order)),
-            digest=digest(study, model=recorded.digest, embedder=named, questions=questions_digest(world.benchmark)),
+            digest=digest(study, model=recorded.digest, embedder=named, questions=world.benchmark.digest),
         )
 
 
-def load_questions(study: StudyFile) -> Benchmark:
-    """The questions a study asks."""
-    asked = study.asked
-    benchmark = load_benchmark(asked.name, Path(asked.data) if asked.data else None, asked.databases)
-    if asked.only:
-        benchmark = benchmark.only(asked.only)
-    benchmark = benchmark.available(skip_missing=asked.skip_missing)
-    if asked.limit < 0:
-        raise ConfigError(f"benchmark.limit: {asked.limit} is below 0")
-    if asked.limit:
-        kept: dict[str, list[Case]] = {}
-        for case in benchmark.cases:
-            kept.setdefault(case.question.database, []).append(case)
-        cases = tuple(case for members in kept.values() for case in members[: asked.limit])
-        benchmark = msgspec.structs.replace(benchmark, cases=cases)
-    return benchmark
-
-
-def questions_digest(benchmark: Benchmark) -> str:
-    """A name for exactly these questions; gold is part of it and cannot be read from it."""
-    return hashlib.sha256(msgspec.json.encode([benchmark.name, benchmark.cases])).hexdigest()
-
-
-def make_ledger(opened: Opened, facts: Facts, *, started: str) -> Ledger:
+def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
     """The facts of the complete stretches, and the cards of the arms that have one."""
     plan, study = opened.design, opened.study
-    told = {row.arm for rows in facts.outcomes.values() for row in rows}
+    told = {row.arm for rows in result.outcomes.values() for row in rows}
     manifest = Manifest(
         study=study.name,
         digest=opened.digest,
@@ -202,17 +176,17 @@ def make_ledger(opened: Opened, facts: Facts, *, started: str) -> Ledger:
         equivalence_margin=study.equivalence_margin,
         started=started,
         finished=_now(),
-        left_out=tuple(facts.left_out),
+        left_out=tuple(result.left_out),
     )
     return Ledger(
         manifest=manifest,
-        outcomes=tuple(row for rows in facts.outcomes.values() for row in rows),
+        outcomes=tuple(row for rows in result.outcomes.values() for row in rows),
         cards=tuple(
             card
             for planned in plan.arms
             if planned.name in told and planned.remembers
             for seed in planned.seeds
-            for card in opened.performer.memories.audit(planned, seed, facts.holdings, rule=study.rule)
+            for card in opened.performer.memories.audit(planned, seed, result.holdings, rule=study.rule)
         ),
         questions={case.question.id: case.question.text for case in opened.world.benchmark.cases},
     )

@@ -1,20 +1,17 @@
 """One unit through the pipeline: retrieve → solve → execute → score, and for a collection repair → admit → write."""
 
-from collections.abc import Iterable, Mapping
-
-from msgspec import Struct
-
 from sqlcrystal import assembly, pipeline
 from sqlcrystal.benchmarks.oracle import UNJUDGED, Judgement
 from sqlcrystal.config import StudyFile
 from sqlcrystal.consumption import NoMemory
 from sqlcrystal.errors import ModelRejected
+from sqlcrystal.ledger.log import line_of
+from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.once import Once
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.study.design import PlannedArm, gate_of
-from sqlcrystal.study.ledger import Outcome
-from sqlcrystal.study.log import Line, line_of
-from sqlcrystal.study.memories import BankedEpisode, Holding, Memories
+from sqlcrystal.study.holdings import BankedEpisode, Filled, Performed
+from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.remembered import (
     REPEATED,
     Attempts,
@@ -25,20 +22,11 @@ from sqlcrystal.study.remembered import (
     RememberedWriter,
 )
 from sqlcrystal.study.setting import SETTINGS
-from sqlcrystal.study.units import Bank, Unit
+from sqlcrystal.study.units import Unit
 from sqlcrystal.study.world import World
 from sqlcrystal.types import Episode, Sampling
 
 SINGLE_SHOT = "single-shot"
-
-
-class Performed(Struct, frozen=True, kw_only=True):
-    """What came of a unit: its row, its line in the log, and for a collection the card or that there is none yet."""
-
-    outcome: Outcome
-    line: Line
-    banked: BankedEpisode | None = None
-    missed: bool = False
 
 
 class Performer:
@@ -56,7 +44,7 @@ class Performer:
         """A performer over the same world and memories that asks another model, and has done nothing yet."""
         return Performer(self.study, self.world, model, self.memories)
 
-    def perform(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> Performed | None:
+    def perform(self, unit: Unit, holdings: Filled) -> Performed | None:
         """One unit; None when it has no row, as for a question whose card is not in the bank after all."""
         if not self._is_asked(unit, holdings):
             return None
@@ -68,7 +56,7 @@ class Performer:
             return self._settle(unit, None, None)
         return self._settle(unit, answer, self._learn(unit, answer)) if unit.arm else None
 
-    def prefix(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> tuple[str, ...]:
+    def prefix(self, unit: Unit, holdings: Filled) -> tuple[str, ...]:
         """What the unit's prompt starts with: the database, then the cards in their order."""
         memory = self._memory(unit, holdings)
         cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, holdings) else ()
@@ -76,7 +64,7 @@ class Performer:
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _answer(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> pipeline.Answer:
+    def _answer(self, unit: Unit, holdings: Filled) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
         name = self._planned(unit).arm.solver if unit.arm and unit.fills is None else SINGLE_SHOT
         sampling = Sampling(max_tokens=self.study.max_tokens, index=unit.repetition if unit.fills is None else 0)
@@ -113,14 +101,14 @@ class Performer:
             writer=RememberedWriter(writer, self._cards, name=arm.writer),
         )
 
-    def _memory(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> pipeline.Memory:
+    def _memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:
         setting = SETTINGS[unit.setting]
         if setting.memory == "none" or not unit.needs:
             return NoMemory()
         own, after = setting.memory == "own", unit.needs[0].after
         return self.memories.of(self._planned(unit), unit.seed, holdings, own=own, after=after)
 
-    def _is_asked(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> bool:
+    def _is_asked(self, unit: Unit, holdings: Filled) -> bool:
         """Whether the unit has a question to ask: one that is banked, or in a further pass one still without a card."""
         if SETTINGS[unit.setting].asks == "banked":
             served = self.memories.served(self._planned(unit), unit.seed, holdings)
@@ -202,12 +190,3 @@ def _banked(lesson: pipeline.Lesson | None) -> BankedEpisode | None:
     episode: Episode | None = lesson.effort.episode
     repaired = (episode.attempt.sql, episode.sql) if episode is not None and episode.rounds else None
     return BankedEpisode(lesson.card, repaired)
-
-
-def passed(
-    units: Iterable[Unit], performed: Iterable[Performed | None]
-) -> tuple[list[BankedEpisode], list[tuple[str, str]]]:
-    """What a pass over a collection banked, and which of its questions it missed."""
-    came = [(unit, each) for unit, each in zip(units, performed, strict=True) if each is not None]
-    episodes = [each.banked for _, each in came if each.banked is not None]
-    return episodes, [unit.question.key for unit, each in came if each.missed]

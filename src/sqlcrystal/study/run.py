@@ -5,48 +5,48 @@ and everything else follows from it.
 """
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from heapq import heappop, heappush
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from sqlcrystal.errors import (
-    InfrastructureError,
-    ModelRefusedAccess,
-    ModelRejected,
-    RecordingMiss,
-    SqlcrystalError,
-)
-from sqlcrystal.study.crew import Crew, Done
-from sqlcrystal.study.ledger import Outcome
-from sqlcrystal.study.log import Logs
-from sqlcrystal.study.memories import Holding
-from sqlcrystal.study.perform import Performed, Performer, passed
+from sqlcrystal.engines.crew import Crew, Done
+from sqlcrystal.errors import InfrastructureError, ModelRefusedAccess, ModelRejected, RecordingMiss, SqlcrystalError
+from sqlcrystal.ledger.log import Logs
+from sqlcrystal.ledger.records import Outcome
+from sqlcrystal.study.holdings import Holding, Holdings, Performed
+from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.reporter import Reporter
-from sqlcrystal.study.units import Bank, Stretch, Unit
+from sqlcrystal.study.units import Collection, Stretch, Unit
 
 PATIENCE = 8
 """So many failed calls in a row, or as many as are under way at once and one more, end the run: the model is away."""
 REFUSALS = 8
 """So many prompts refused, and none answered, end the run: it is not the prompts."""
+StudyCrew: TypeAlias = Crew[Unit, Collection, Holding, Performed]
 
 
-class Facts(Struct, kw_only=True):
+class RunResult(Struct, kw_only=True):
     """What a run found out: the outcomes of complete stretches, what the banks hold, and why the rest is left out."""
 
     outcomes: dict[str, list[Outcome]]
-    holdings: dict[Bank, Holding]
+    holdings: dict[Collection, Holding]
     left_out: dict[str, str]
     first_error: SqlcrystalError | None = None
 
 
 class Progress(Struct):
-    """How far one stretch is."""
+    """How far one stretch is: its units in the order of the tables, each with its row once it is performed."""
 
     stretch: Stretch
-    waiting: int
-    performed: dict[Unit, Performed | None]
+    rows: dict[Unit, Outcome | None]
     trouble: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every unit is performed."""
+        return len(self.rows) == len(self.stretch.units)
 
 
 class Runner:
@@ -57,7 +57,7 @@ class Runner:
         performer: Performer,
         stretches: list[Stretch],
         *,
-        crew: Crew,
+        crew: StudyCrew,
         reporter: Reporter,
         logs: Logs | None = None,
         until: float | None = None,
@@ -65,24 +65,20 @@ class Runner:
         """`until` is the moment of `time.monotonic()` after which no new unit is begun."""
         self.performer, self.crew, self.reporter, self.logs, self.until = performer, crew, reporter, logs, until
         self.replaying = performer.study.mode == "replay"
-        self.progress = [Progress(stretch, len(stretch.units), {}) for stretch in stretches]
-        self.holdings: dict[Bank, Holding] = {}
+        self.progress = [Progress(stretch, {}) for stretch in stretches]
         self.first_error: SqlcrystalError | None = None
         self._places = {unit: place for place, each in enumerate(stretches) for unit in each.units}
         self._numbers = {unit: number for number, unit in enumerate(self._places)}
-        self._fillers: dict[Bank, list[Unit]] = defaultdict(list)
-        self._waiting: dict[tuple[Bank, ...], list[Unit]] = defaultdict(list)
+        self._holdings = Holdings(self._places)
+        self._waiting: dict[tuple[Collection, ...], list[Unit]] = defaultdict(list)
         for unit in self._places:
             self._waiting[unit.needs].append(unit)
-            if unit.fills is not None:
-                self._fillers[unit.fills].append(unit)
-        self._unfilled = Counter({bank: len(units) for bank, units in self._fillers.items()})
         self._ready: list[tuple[int, tuple[str, ...], int, Unit]] = []
         self._stopping = ""
         self._failures = self._refused = self._answered = 0
         self._told: set[str] = set()
 
-    def run(self) -> Facts:
+    def run(self) -> RunResult:
         """Every unit that can be performed; what cannot be finished is left out with its reason."""
         under_way = 0
         self._release()
@@ -90,10 +86,10 @@ class Runner:
         while True:
             try:
                 while under_way < self.crew.size and (unit := self._next_unit()) is not None:
-                    self.crew.begin(unit, {bank: self.holdings[bank] for bank in unit.needs})
+                    self.crew.begin(unit, {bank: self._holdings.filled[bank] for bank in unit.needs})
                     under_way += 1
                 if not under_way:
-                    break
+                    return self._result()
                 done = self.crew.next_done()
                 under_way -= 1
                 self._settle(done)
@@ -102,50 +98,46 @@ class Runner:
                     raise
                 self._stopping = "interrupted"
                 self.reporter.note("stopping after the calls under way; what is complete will be written")
-        return self._facts()
 
     # ── what is next ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _release(self) -> None:
         """Queue every unit whose banks are filled, those whose prompts start alike side by side."""
-        for needs in [needs for needs in self._waiting if all(bank in self.holdings for bank in needs)]:
+        filled = self._holdings.filled
+        for needs in [needs for needs in self._waiting if all(bank in filled for bank in needs)]:
             for unit in self._waiting.pop(needs):
-                place = self._places[unit]
                 try:
-                    prefix = self.performer.prefix(unit, self.holdings)
+                    prefix = self.performer.prefix(unit, filled)
                 except InfrastructureError as error:  # the embedder is away
                     self._fail(unit, error)
                     continue
-                heappush(self._ready, (place, prefix, self._numbers[unit], unit))
+                heappush(self._ready, (self._places[unit], prefix, self._numbers[unit], unit))
 
     def _next_unit(self) -> Unit | None:
         if not self._stopping and self.until is not None and time.monotonic() > self.until:
             self._stopping = "not begun or not finished in time"
         while self._ready and not self._stopping:
             place, _, _, unit = heappop(self._ready)
-            progress = self.progress[place]
             # A replay asks nobody, so a stretch that lacks one reply is not gone through for the others.
-            if not (self.replaying and progress.trouble):
+            if not (self.replaying and self.progress[place].trouble):
                 return unit
         return None
 
     # ── what came back ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _settle(self, done: Done) -> None:
-        error = done.error
-        if isinstance(error, ModelRefusedAccess):
-            raise error
-        if isinstance(error, ModelRejected):
-            self._refused += 1
-            if not self._answered and self._refused >= REFUSALS:
+    def _settle(self, done: Done[Unit, Performed]) -> None:
+        match done.error:
+            case None:
+                self._answered += 1
+            case ModelRejected() as error:
+                self._refused += 1
+                if not self._answered and self._refused >= REFUSALS:
+                    raise error
+            case (InfrastructureError() | RecordingMiss()) as error if not isinstance(error, ModelRefusedAccess):
+                self._fail(done.unit, error)
+                return
+            case error:
                 raise error
-        elif isinstance(error, InfrastructureError | RecordingMiss):
-            self._fail(done.unit, error)
-            return
-        elif error is not None:
-            raise error
-        else:
-            self._answered += 1
         self._failures = 0
         self._keep(done.unit, done.performed)
 
@@ -163,36 +155,22 @@ class Runner:
 
     def _keep(self, unit: Unit, performed: Performed | None) -> None:
         progress = self.progress[self._places[unit]]
-        progress.performed[unit] = performed
-        progress.waiting -= 1
+        progress.rows[unit] = performed.outcome if performed is not None else None
         self.reporter.step(progress.stretch.label)
         if performed is not None and progress.stretch.told and self.logs is not None:
             run = f"-run{performed.outcome.run}" if performed.outcome.run > 1 else ""
             self.logs.append(f"{unit.arm}-{unit.setting}-{unit.seed}{run}", performed.line)
-        if unit.fills is not None:
-            self._unfilled[unit.fills] -= 1
-            if not self._unfilled[unit.fills]:
-                self.holdings[unit.fills] = self._holding(unit.fills)
-                self._release()
+        if self._holdings.keep(unit, performed):
+            self._release()
 
-    def _holding(self, bank: Bank) -> Holding:
-        """The cards of a finished pass after those of the passes before it."""
-        units = self._fillers[bank]
-        performed = [self.progress[self._places[unit]].performed[unit] for unit in units]
-        before = self.holdings[units[0].needs[0]] if units[0].needs else Holding()
-        return before.extended(*passed(units, performed))
-
-    def _facts(self) -> Facts:
-        facts = Facts(outcomes={}, holdings=self.holdings, left_out={}, first_error=self.first_error)
+    def _result(self) -> RunResult:
+        result = RunResult(outcomes={}, holdings=self._holdings.filled, left_out={}, first_error=self.first_error)
         for progress in self.progress:
             stretch = progress.stretch
-            if not stretch.told:
-                continue
-            if progress.waiting:
-                facts.left_out[stretch.label] = (
-                    progress.trouble or self._stopping or "needs a collection that is not complete"
-                )
-                continue
-            came = (progress.performed[unit] for unit in stretch.units)
-            facts.outcomes[stretch.label] = [each.outcome for each in came if each is not None]
-        return facts
+            if stretch.told and progress.complete:
+                rows = (progress.rows[unit] for unit in stretch.units)
+                result.outcomes[stretch.label] = [row for row in rows if row is not None]
+            elif stretch.told:
+                why = progress.trouble or self._stopping or "needs a collection that is not complete"
+                result.left_out[stretch.label] = why
+        return result

@@ -12,8 +12,8 @@ from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.types import Question
 
 
-class Bank(Struct, frozen=True):
-    """Names a collection: what makes its cards, from the questions of which split, and after which of its passes."""
+class Collection(Struct, frozen=True):
+    """Names a collection and the bank it fills: what makes the cards, from which split, after which of its passes."""
 
     source: str
     admission: str
@@ -31,8 +31,8 @@ class Unit(Struct, frozen=True, kw_only=True):
     seed: int
     question: Question
     repetition: int = 0
-    needs: tuple[Bank, ...] = ()
-    fills: Bank | None = None
+    needs: tuple[Collection, ...] = ()
+    fills: Collection | None = None
 
 
 class Stretch(Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class Turn(IntEnum):
 def stretches(design: Design, splits: Mapping[int, Split], *, reruns: int = 1) -> list[Stretch]:
     """All the work of a study, in the order it should be done; a bank's collection before what needs it."""
     made = [(Turn.ATTEMPTS, _attempts(splits))]
-    collected: set[Bank] = set()
+    collected: set[Collection] = set()
     for planned in design.arms:
         settings = [*(["collection"] if planned.remembers else []), *planned.settings]
         for name in settings:
@@ -83,18 +83,18 @@ def stretches(design: Design, splits: Mapping[int, Split], *, reruns: int = 1) -
     return [stretch for _, stretch in sorted(made, key=lambda entry: entry[0])]
 
 
-def bank_of(planned: PlannedArm, seed: int, after: int | None = None) -> Bank:
+def collection_of(planned: PlannedArm, seed: int, after: int | None = None) -> Collection:
     """The collection that an arm's memory rests on, after all of its passes or after so many."""
     arm = planned.arm
-    return Bank(arm.source, arm.admission, arm.writer, seed, arm.passes, after or arm.passes)
+    return Collection(arm.source, arm.admission, arm.writer, seed, arm.passes, after or arm.passes)
 
 
-def banks_needed(design: Design, planned: PlannedArm, seed: int) -> tuple[Bank, ...]:
+def collections_needed(design: Design, planned: PlannedArm, seed: int) -> tuple[Collection, ...]:
     """Every collection that an arm's memory rests on: its own, and that of the arm whose card counts it is cut to."""
     if not planned.remembers:
         return ()
     other = matched_arm(planned.arm.bank)
-    return (bank_of(planned, seed), *((bank_of(design.arm(other), seed),) if other else ()))
+    return (collection_of(planned, seed), *((collection_of(design.arm(other), seed),) if other else ()))
 
 
 def _attempts(splits: Mapping[int, Split]) -> Stretch:
@@ -115,7 +115,7 @@ def _units(design: Design, planned: PlannedArm, name: str, splits: Mapping[int, 
         if setting.asks == "collection":
             yield from _collection(planned, unit, splits[seed])
             continue
-        needs = banks_needed(design, planned, seed)
+        needs = collections_needed(design, planned, seed)
         cases = splits[seed].held_out if setting.asks == "held-out" else splits[seed].learn
         for repetition in repetitions:
             yield from (replace(unit, question=case.question, repetition=repetition, needs=needs) for case in cases)
@@ -124,8 +124,8 @@ def _units(design: Design, planned: PlannedArm, name: str, splits: Mapping[int, 
 def _collection(planned: PlannedArm, unit: Unit, split: Split) -> Iterator[Unit]:
     """The passes over the questions to learn from; a further pass waits for the one before it."""
     for number in range(1, planned.arm.passes + 1):
-        needs = (bank_of(planned, unit.seed, number - 1),) if number > 1 else ()
-        fills = bank_of(planned, unit.seed, number)
+        needs = (collection_of(planned, unit.seed, number - 1),) if number > 1 else ()
+        fills = collection_of(planned, unit.seed, number)
         yield from (
             replace(unit, question=case.question, repetition=number - 1, needs=needs, fills=fills)
             for case in split.learn

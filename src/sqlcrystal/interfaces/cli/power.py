@@ -59,7 +59,7 @@ def power(
     from sqlcrystal.measurement.power import Design
     from sqlcrystal.measurement.prospect import prospect
     from sqlcrystal.measurement.truth import without_noise
-    from sqlcrystal.study.pilot import PUBLISHED_CALLS, pilot_calls, pilot_truth, published_truth
+    from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_calls, pilot_truth, published_truth
 
     if truth != "paper" and not Path(truth).is_dir():
         raise ConfigError(f"--truth: {truth!r} is neither 'paper' nor the folder of a run")

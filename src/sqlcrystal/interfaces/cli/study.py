@@ -99,8 +99,8 @@ def _as_far_as_recorded(study: "StudyFile") -> "StudyFile":
 def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json: Json = False) -> None:
     """Say what a study will send and cost, after what is recorded already; asks no model."""
     from sqlcrystal.config import read_study
-    from sqlcrystal.study.folder import RECORDING
-    from sqlcrystal.study.plan import PlannedWork, plan_study
+    from sqlcrystal.ledger.folder import RECORDING
+    from sqlcrystal.planning.plan import PlannedWork, plan_study
 
     study = read_study(file, overrides or ())
     planned = plan_study(study, (out or Path("runs") / study.name) / RECORDING)

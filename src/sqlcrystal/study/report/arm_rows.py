@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
-from sqlcrystal.study.ledger import Arm
 from sqlcrystal.study.report.comparisons import ROSTER, Finding, Planned, findings, in_design
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.table import Body

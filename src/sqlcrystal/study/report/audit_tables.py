@@ -3,12 +3,12 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement import leakage as leakage_audit
 from sqlcrystal.measurement.adoption import Traced, Window, trace, trace_depth
 from sqlcrystal.measurement.card_use import CardUse, card_use
 from sqlcrystal.measurement.flips import Pair, breaks, fixes
 from sqlcrystal.measurement.substitution import Substitution, overlap
-from sqlcrystal.study.ledger import Arm
 from sqlcrystal.study.report.arm_rows import not_shown
 from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, oriented
 from sqlcrystal.study.report.facts import Facts

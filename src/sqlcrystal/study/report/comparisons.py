@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sqlcrystal.ledger.records import Arm, Contrast
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
 from sqlcrystal.measurement.multiplicity import FamilyReading, read_family
 from sqlcrystal.measurement.statistics import ALPHA
-from sqlcrystal.study.ledger import Arm, Contrast
 from sqlcrystal.study.report.facts import Facts
 
 HEADLINE_KEY = "transfer"

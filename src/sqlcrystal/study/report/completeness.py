@@ -4,7 +4,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from sqlcrystal.study.ledger import Arm
+from sqlcrystal.ledger.records import Arm
 from sqlcrystal.study.report.facts import Facts
 
 

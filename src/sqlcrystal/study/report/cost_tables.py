@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from sqlcrystal.ledger.records import Arm, Outcome
 from sqlcrystal.measurement.account import Construction, Rounds, after_rounds, construction, repair_overhead, serving
 from sqlcrystal.measurement.cost import (
     BreakEven,
@@ -15,7 +16,6 @@ from sqlcrystal.measurement.cost import (
     workload_lift,
 )
 from sqlcrystal.measurement.flips import pair_up, to_outcomes
-from sqlcrystal.study.ledger import Arm, Outcome
 from sqlcrystal.study.report.arm_rows import label
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.table import Body

@@ -1,10 +1,10 @@
 """RQ3 tables: which memory choices matter: format, source, verification, width, bank size."""
 
+from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement.collecting import Share
 from sqlcrystal.measurement.flips import stability
 from sqlcrystal.measurement.strata import effects
 from sqlcrystal.measurement.windows import same_window
-from sqlcrystal.study.ledger import Arm
 from sqlcrystal.study.report.arm_rows import (
     arm_columns,
     arm_row,

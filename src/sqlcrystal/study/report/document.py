@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from sqlcrystal.ledger.records import Manifest
 from sqlcrystal.measurement.cost import Workload
-from sqlcrystal.study.ledger import Manifest
 from sqlcrystal.study.report.catalogue import sections as table_sections
 from sqlcrystal.study.report.comparisons import ROSTER, findings, in_design
 from sqlcrystal.study.report.completeness import Completeness, completeness

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
+from sqlcrystal.ledger.records import Arm, BankedCard, Ledger, Outcome
 from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import Comparison, compare
 from sqlcrystal.measurement.flips import Pair, pair_up, to_outcomes
@@ -21,7 +22,6 @@ from sqlcrystal.measurement.ratio import (
     ratio_estimate,
 )
 from sqlcrystal.measurement.statistics import Equivalence, check_method, equivalence
-from sqlcrystal.study.ledger import Arm, BankedCard, Ledger, Outcome
 from sqlcrystal.types import CardId
 
 FACTORS = ("source", "admission", "writer", "retriever", "k", "correspondence", "bank", "solver", "passes")

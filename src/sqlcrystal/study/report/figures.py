@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sqlcrystal.ledger.records import Arm, Outcome
 from sqlcrystal.measurement import settings
-from sqlcrystal.study.ledger import Arm, Outcome
 from sqlcrystal.study.report.comparisons import (
     DECISIONS,
     MECHANISM,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from sqlcrystal.ledger.records import BankedCard
 from sqlcrystal.measurement.adoption import new_elements, stands_in
 from sqlcrystal.measurement.flips import Pair, breaks, fixes, stability
-from sqlcrystal.study.ledger import BankedCard
 from sqlcrystal.study.report.facts import Facts
 
 FIXES, BREAKS, CARDS = 4, 3, 2

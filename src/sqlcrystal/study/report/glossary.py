@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sqlcrystal.study.ledger import Arm
+from sqlcrystal.ledger.records import Arm
 from sqlcrystal.study.report.facts import FACTORS, Facts
 from sqlcrystal.study.report.wording import plural
 

@@ -1,8 +1,8 @@
 """RQ2 tables: what information carries transfer."""
 
+from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement.cost import headroom_share
 from sqlcrystal.measurement.windows import unmoved
-from sqlcrystal.study.ledger import Arm
 from sqlcrystal.study.report.arm_rows import arm_columns, arm_row, effect, readings
 from sqlcrystal.study.report.comparisons import MECHANISM, ROSTER, finding, resolve
 from sqlcrystal.study.report.facts import Facts, percent_right

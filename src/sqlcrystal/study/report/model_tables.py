@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement.collecting import first_try, repair_yield
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
-from sqlcrystal.study.ledger import Arm
 from sqlcrystal.study.report.arm_rows import ratio_per_seed
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.flips import Pair, pair_up, stability
 from sqlcrystal.measurement.strata import Effect, correlation, effects, top_share
-from sqlcrystal.study.ledger import Outcome
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.glossary import source_note

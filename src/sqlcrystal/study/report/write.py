@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from sqlcrystal.ledger.records import read_ledger
 from sqlcrystal.measurement.cost import Workload
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD
-from sqlcrystal.study.ledger import read_ledger
 from sqlcrystal.study.report.cost_tables import DEFAULT_WORKLOAD
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.drawing import files

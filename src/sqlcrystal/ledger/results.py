@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from sqlcrystal.ledger.records import Ledger, Manifest, Outcome
 from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.scoring.verdicts import RULES
-from sqlcrystal.study.ledger import Ledger, Manifest, Outcome
 
 RESULTS_CSV = "results.csv"
 RESULTS_PARQUET = "results.parquet"

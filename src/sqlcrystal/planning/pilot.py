@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from sqlcrystal.errors import DataError
+from sqlcrystal.ledger.records import read_ledger
 from sqlcrystal.measurement.effort import CallProfile
 from sqlcrystal.measurement.truth import DatabaseTruth, Truth, truth_from_pairs
-from sqlcrystal.study.ledger import read_ledger
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.paper import published
 

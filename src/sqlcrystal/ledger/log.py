@@ -9,9 +9,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
+from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.models.recording import request_key
 from sqlcrystal.pipeline import Answer, Lesson
-from sqlcrystal.study.ledger import Outcome
 from sqlcrystal.types import Completion, Message, Question, Round, Sampling
 
 
@@ -33,7 +33,7 @@ class LoggedRound(Struct, frozen=True, kw_only=True):
     probes: tuple[Any, ...] = ()
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class LogLine(Struct, frozen=True, kw_only=True):
     """All there is to know of one answer; the last line of a question counts."""
 
     question: str
@@ -47,12 +47,14 @@ class Line(Struct, frozen=True, kw_only=True):
     rounds: tuple[LoggedRound, ...] = ()
 
 
-def line_of(outcome: Outcome, question: Question, answer: Answer | None, lesson: Lesson | None, *, digest: str) -> Line:
+def line_of(
+    outcome: Outcome, question: Question, answer: Answer | None, lesson: Lesson | None, *, digest: str
+) -> LogLine:
     """The log line of one question; prompts that several calls share are written once."""
     calls = [*(answer.attempt.calls if answer else ()), *(lesson.calls if lesson else ())]
     prompts = tuple(dict.fromkeys(call.messages for call in calls))
     places = {messages: place for place, messages in enumerate(prompts)}
-    return Line(
+    return LogLine(
         question=question.id,
         database=question.database,
         text=question.text,
@@ -92,7 +94,7 @@ class Logs:
         self._lock = Lock()
         self._known: dict[str, set[bytes]] = {}
 
-    def append(self, name: str, line: Line) -> None:
+    def append(self, name: str, line: LogLine) -> None:
         """Write a line to the named log at once, so that only a line in the making can be lost."""
         encoded = msgspec.json.encode(line) + b"\n"
         mark = hashlib.blake2b(encoded, digest_size=16).digest()

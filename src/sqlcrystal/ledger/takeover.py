@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlcrystal.bank import Entry
 from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.study.ledger import BankedCard, Ledger, read_ledger
+from sqlcrystal.ledger.records import BankedCard, Ledger, read_ledger
 from sqlcrystal.types import Admission, Card, Question
 
 

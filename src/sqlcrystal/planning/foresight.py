@@ -11,7 +11,7 @@ from sqlcrystal.measurement.clusters import FEWEST_DATABASES
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
 from sqlcrystal.measurement.power import Design, forecast
 from sqlcrystal.measurement.truth import without_noise
-from sqlcrystal.study.pilot import published_truth
+from sqlcrystal.planning.pilot import published_truth
 
 
 class Foresight(Struct, frozen=True, kw_only=True):

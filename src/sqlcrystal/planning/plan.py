@@ -4,24 +4,23 @@ What cannot be known yet is guessed from a few rates: the study's own where it h
 """
 
 import tempfile
-from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlcrystal import assembly
 from sqlcrystal.config import StudyFile
 from sqlcrystal.errors import RecordingMiss
-from sqlcrystal.models.recording import Recording, request_key
+from sqlcrystal.models.peeking import Peeking
+from sqlcrystal.planning.foresight import Foresight, foresee
 from sqlcrystal.protocols import Embedder, LanguageModel
-from sqlcrystal.study.foresight import Foresight, foresee
-from sqlcrystal.study.memories import Holding
+from sqlcrystal.study.holdings import Holdings
 from sqlcrystal.study.opening import Opened, open_study
-from sqlcrystal.study.perform import Performed, passed
 from sqlcrystal.study.setting import SETTINGS
-from sqlcrystal.study.units import Bank, Stretch, Unit
-from sqlcrystal.types import Completion, Message, Sampling
+from sqlcrystal.study.units import Stretch, Unit
 from sqlcrystal.writing import estimate_tokens
 
 WRONG_SHARE = 0.5
@@ -72,35 +71,6 @@ class StudyPlan(Struct, frozen=True, kw_only=True):
     foresight: Foresight
 
 
-class Peeking:
-    """A model that only knows what is recorded, and keeps count of what it was asked."""
-
-    def __init__(self, model: LanguageModel, layers: Sequence[Recording]) -> None:
-        """Look into these recordings."""
-        self.name, self.digest, self.slots = model.name, model.digest, model.slots
-        self._layers = layers
-        self._asked: set[str] = set()
-        self.missing: list[int] = []
-        self.seen: list[Completion] = []
-
-    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """The recorded reply, or a miss that is noted with the length of its prompt."""
-        key = request_key(self.digest, messages, sampling)
-        reply = next((reply for layer in self._layers if (reply := layer.get(key)) is not None), None)
-        fresh = key not in self._asked
-        self._asked.add(key)
-        if reply is None:
-            if fresh:
-                self.missing.append(sum(estimate_tokens(message.content) for message in messages))
-            raise RecordingMiss(f"not recorded: {key[:12]}")
-        if fresh:
-            self.seen.append(reply)
-        return reply
-
-    def close(self) -> None:
-        """Nothing to release."""
-
-
 def plan_study(
     study: StudyFile,
     recording: Path | None = None,
@@ -109,66 +79,52 @@ def plan_study(
     embedder: Embedder | None = None,
 ) -> StudyPlan:
     """Plan a study; `recording` is the run's own, if it was begun. Nothing is asked and nothing is written."""
-    with tempfile.TemporaryDirectory() as scratch:
-        layer = [str(recording)] if recording is not None and recording.is_file() else []
-        reading = [Path(name) for name in (*layer, *study.recordings) if Path(name).is_file()]
-        with open_study(study, Path(scratch) / "none.sqlite", model=model, embedder=embedder) as opened:
-            layers = [Recording(path) for path in reading]
-            try:
-                return Planner(opened, layers).plan()
-            finally:
-                for opened_layer in layers:
-                    opened_layer.close()
+    begun = (str(recording),) if recording is not None and recording.is_file() else ()
+    reading = replace(study, recordings=(*begun, *study.recordings))
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        open_study(reading, Path(scratch) / "none.sqlite", model=model, embedder=embedder) as opened,
+    ):
+        return Planner(opened).plan()
 
 
 class Planner:
     """Walks the units without asking anything."""
 
-    def __init__(self, opened: Opened, layers: Sequence[Recording]) -> None:
+    def __init__(self, opened: Opened) -> None:
         """Perform with a model that only peeks."""
         self.opened, self.study = opened, opened.study
-        self.peek = Peeking(opened.model, layers)
+        self.work = opened.work
+        self.peek = Peeking(opened.model, length=estimate_tokens)
         self.performer = opened.performer.asking(self.peek)
-        self.holdings: dict[Bank, Holding] = {}
-        self._filled: dict[Bank, list[tuple[Unit, Performed | None]]] = defaultdict(list)
+        self._holdings = Holdings(unit for stretch in self.work for unit in stretch.units)
         self._guessed: set[tuple[str, ...]] = set()
         self._unknown: set[tuple[str, str]] = set()
 
     def plan(self) -> StudyPlan:
         """The whole plan."""
-        return self._priced([(stretch, *self._walked(stretch)) for stretch in self.opened.work])
+        return self._priced([(stretch, *self._walked(stretch)) for stretch in self.work])
 
     def _walked(self, stretch: Stretch) -> tuple[int, list[int], float]:
         """What one stretch adds: recorded calls, the lengths of the prompts still to be sent, and guessed calls."""
-        recorded, missing = len(self.peek.seen), len(self.peek.missing)
+        recorded, missing = len(self.peek.known), len(self.peek.missing)
         guessed = sum(self._walk(unit) for unit in stretch.units)
-        for bank in {unit.fills for unit in stretch.units if unit.fills is not None}:
-            self._fill(bank, sum(unit.fills == bank for unit in stretch.units))
-        return len(self.peek.seen) - recorded, self.peek.missing[missing:], guessed
+        return len(self.peek.known) - recorded, [*islice(self.peek.missing.values(), missing, None)], guessed
 
     def _walk(self, unit: Unit) -> float:
         """Perform a unit as far as the recording goes; the calls beyond that are guessed."""
-        if any(bank not in self.holdings for bank in unit.needs):
+        filled = self._holdings.filled
+        if any(bank not in filled for bank in unit.needs):
             return self._answers(unit) + self._repairs(unit, WRONG_SHARE)
         missing = len(self.peek.missing)
         try:
-            performed = self.performer.perform(unit, self.holdings)
+            self._holdings.keep(unit, self.performer.perform(unit, filled))
         except RecordingMiss:
             if not unit.arm:
                 self._unknown.add(unit.question.key)
             share = WRONG_SHARE if unit.question.key in self._unknown else 1.0
             return max(0.0, self._repairs(unit, share) - (len(self.peek.missing) - missing))
-        if unit.fills is not None:
-            self._filled[unit.fills].append((unit, performed))
         return 0.0
-
-    def _fill(self, bank: Bank, size: int) -> None:
-        """A bank whose collection is recorded to its end can be served from."""
-        filled = self._filled[bank]
-        if len(filled) == size:
-            units, performed = zip(*filled, strict=True)
-            before = self.holdings[units[0].needs[0]] if units[0].needs else Holding()
-            self.holdings[bank] = before.extended(*passed(units, performed))
 
     def _answers(self, unit: Unit) -> float:
         """A call for each answer; of the questions to learn from, those that will have a card."""
@@ -197,12 +153,12 @@ class Planner:
         return fresh
 
     def _priced(self, walked: Sequence[tuple[Stretch, int, list[int], float]]) -> StudyPlan:
-        seen, prices, jobs = self.peek.seen, self.study.prices, self.opened.model.slots
+        seen, prices, jobs = [*self.peek.known.values()], self.study.prices, self.opened.model.slots
         measured = len(seen) >= ENOUGH
         completion = sum(reply.completion_tokens for reply in seen) / len(seen) if measured else COMPLETION_TOKENS
         weight = sum(reply.prompt_tokens + COMPLETION_WEIGHT * reply.completion_tokens for reply in seen)
         pace = sum(reply.seconds for reply in seen) / weight if measured and weight else SECONDS_PER_TOKEN
-        lengths = self.peek.missing or [reply.prompt_tokens for reply in seen]
+        lengths = [*self.peek.missing.values()] or [reply.prompt_tokens for reply in seen]
         usual = sum(lengths) / max(len(lengths), 1)
         work = []
         for stretch, recorded, missing, guessed in walked:

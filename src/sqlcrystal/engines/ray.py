@@ -9,19 +9,17 @@ It does not guarantee which worker performs a unit, nor that workers of differen
 
 import importlib
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias
 
+from sqlcrystal.engines.crew import Collection, Done, Holding, Performs, Result, Unit
 from sqlcrystal.errors import ConfigError, ModelUnavailable, RecordingMiss, SqlcrystalError
 from sqlcrystal.models import Recorded
+from sqlcrystal.models.peeking import Peeking
 from sqlcrystal.models.recording import RecordedCall, request_key
 from sqlcrystal.once import Once
 from sqlcrystal.protocols import LanguageModel
-from sqlcrystal.study.crew import Done
-from sqlcrystal.study.memories import Holding
-from sqlcrystal.study.perform import Performed, Performer
-from sqlcrystal.study.units import Bank, Unit
 from sqlcrystal.types import Completion, Message, Sampling
 
 JOURNEYS = 3
@@ -30,7 +28,7 @@ Reference: TypeAlias = Any
 """Ray's handles have no types of their own."""
 
 
-class Desk:
+class CallDesk:
     """Where workers lay each call as soon as it is answered; an actor of its own, which no lost worker takes along."""
 
     def __init__(self) -> None:
@@ -77,15 +75,15 @@ class DeskModel:
 class Worker:
     """What runs in a Ray process: databases, embedder and model of its own, opened there."""
 
-    def __init__(self, open_performer: Callable[[], Performer], desk: Reference) -> None:
+    def __init__(self, open_performer: Callable[[], Performs[Any, Any, Any, Any]], desk: Reference) -> None:
         self._ray = importlib.import_module("ray")
         self._desk = desk
         self._performer = open_performer()
-        self._holdings: dict[Bank, Holding] = {}
+        self._holdings: dict[Hashable, object] = {}
 
     def perform(
-        self, unit: Unit, holdings: Mapping[Bank, Reference], known: Mapping[str, Completion]
-    ) -> Performed | None:
+        self, unit: object, holdings: Mapping[Hashable, Reference], known: Mapping[str, Completion]
+    ) -> object | None:
         """One unit; its banks are fetched once."""
         for bank, reference in holdings.items():
             if bank not in self._holdings:
@@ -94,43 +92,25 @@ class Worker:
         return self._performer.asking(model).perform(unit, self._holdings)
 
 
-class Peeking:
-    """The recording as a model: remembers what it gave, and which reply is the first that it lacks."""
-
-    def __init__(self, recorded: Recorded) -> None:
-        self.name, self.digest, self.slots = recorded.name, recorded.digest, recorded.slots
-        self._recording = recorded.recording
-        self.known: dict[str, Completion] = {}
-        self.missing = ""
-
-    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """The recorded reply, or a miss."""
-        key = request_key(self.digest, messages, sampling)
-        reply = self._recording.get(key)
-        if reply is None:
-            self.missing = key
-            raise RecordingMiss(f"not recorded: {key[:12]}")
-        self.known[key] = reply
-        return reply
-
-    def close(self) -> None:
-        """Nothing to release."""
-
-
-class Journey(NamedTuple):
+class Journey(NamedTuple, Generic[Unit, Collection, Holding]):
     """A unit on its way, the reply it lacked when it left, and how often it has left."""
 
     unit: Unit
-    holdings: Mapping[Bank, Holding]
+    holdings: Mapping[Collection, Holding]
     lacks: str
     number: int
 
 
-class RayWorkers:
+class RayWorkers(Generic[Unit, Collection, Holding, Result]):
     """A crew over the cluster of RAY_ADDRESS, or over processes of this machine."""
 
     def __init__(
-        self, performer: Performer, model: Recorded, *, size: int | None, open_there: Callable[[], Performer]
+        self,
+        performer: Performs[Unit, Collection, Holding, Result],
+        model: Recorded,
+        *,
+        size: int | None,
+        open_there: Callable[[], Performs[Unit, Collection, Holding, Result]],
     ) -> None:
         """Join the cluster and start the workers: one for each processor, and threads in them for more units."""
         try:
@@ -145,18 +125,18 @@ class RayWorkers:
         self.size = size or max(processors, model.slots)
         processes = max(1, min(self.size, processors))
         worker = self._ray.remote(num_cpus=0, max_concurrency=-(-self.size // processes), max_restarts=-1)(Worker)
-        self._desk = self._ray.remote(num_cpus=0)(Desk).remote()
+        self._desk = self._ray.remote(num_cpus=0)(CallDesk).remote()
         self._workers = deque(worker.remote(open_there, self._desk) for _ in range(processes))
-        self._banks: Once[Bank, Reference] = Once()
-        self._travelling: dict[Reference, Journey] = {}
-        self._parked: dict[str, list[Journey]] = defaultdict(list)
-        self._done: deque[Done] = deque()
+        self._banks: Once[Collection, Reference] = Once()
+        self._travelling: dict[Reference, Journey[Unit, Collection, Holding]] = {}
+        self._parked: dict[str, list[Journey[Unit, Collection, Holding]]] = defaultdict(list)
+        self._done: deque[Done[Unit, Result]] = deque()
 
-    def begin(self, unit: Unit, holdings: Mapping[Bank, Holding]) -> None:
+    def begin(self, unit: Unit, holdings: Mapping[Collection, Holding]) -> None:
         """Perform the unit from the recording, or send it out with what the recording has of it."""
         self._begin(Journey(unit, holdings, "", 0))
 
-    def next_done(self) -> Done:
+    def next_done(self) -> Done[Unit, Result]:
         """Wait for any unit that was begun; whatever was asked is recorded before anything is made of it."""
         while not self._done:
             [reference], _ = self._ray.wait(list(self._travelling), num_returns=1)
@@ -175,7 +155,7 @@ class RayWorkers:
         for actor in (*self._workers, self._desk):
             self._ray.kill(actor)
 
-    def _begin(self, journey: Journey) -> None:
+    def _begin(self, journey: Journey[Unit, Collection, Holding]) -> None:
         unit, holdings = journey.unit, journey.holdings
         peeking = Peeking(self._model)
         try:
@@ -183,14 +163,16 @@ class RayWorkers:
         except RecordingMiss as miss:
             if self._model.mode == "replay":
                 self._done.append(Done(unit, None, miss))
-            elif any(other.lacks == peeking.missing for other in self._travelling.values()):
-                self._parked[peeking.missing].append(journey)
+                return
+            lacks = next(reversed(peeking.missing))
+            if any(other.lacks == lacks for other in self._travelling.values()):
+                self._parked[lacks].append(journey)
             else:
-                self._send(journey._replace(lacks=peeking.missing, number=journey.number + 1), peeking.known)
+                self._send(journey._replace(lacks=lacks, number=journey.number + 1), peeking.known)
         except SqlcrystalError as error:
             self._done.append(Done(unit, None, error))
 
-    def _send(self, journey: Journey, known: Mapping[str, Completion]) -> None:
+    def _send(self, journey: Journey[Unit, Collection, Holding], known: Mapping[str, Completion]) -> None:
         banks = {
             bank: self._banks.get(bank, partial(self._ray.put, holding)) for bank, holding in journey.holdings.items()
         }
@@ -198,7 +180,7 @@ class RayWorkers:
         self._workers.rotate(-1)
         self._travelling[worker.perform.remote(journey.unit, banks, known)] = journey
 
-    def _arrive(self, journey: Journey, reference: Reference) -> None:
+    def _arrive(self, journey: Journey[Unit, Collection, Holding], reference: Reference) -> None:
         """What came of a journey; the unit of a lost worker travels again, with what the worker had asked."""
         failures = self._ray.exceptions
         try:

@@ -1,0 +1,57 @@
+"""What every engine is to a study: a crew that performs units side by side."""
+
+from collections.abc import Hashable, Mapping
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from sqlcrystal.protocols import LanguageModel
+
+Unit = TypeVar("Unit")
+Result = TypeVar("Result")
+Collection = TypeVar("Collection", bound=Hashable)
+Holding = TypeVar("Holding")
+Unit_contra = TypeVar("Unit_contra", contravariant=True)
+Holding_contra = TypeVar("Holding_contra", contravariant=True)
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Done(NamedTuple, Generic[Unit, Result]):
+    """A unit that came back: with what came of it, or with the error that kept it from coming to anything."""
+
+    unit: Unit
+    performed: Result | None
+    error: Exception | None = None
+
+
+class Performs(Protocol[Unit_contra, Collection, Holding_contra, Result_co]):
+    """Who performs a unit, given what the collections hold that it needs."""
+
+    @property
+    def model(self) -> LanguageModel:
+        """Whom it asks."""
+        ...
+
+    def perform(self, unit: Unit_contra, holdings: Mapping[Collection, Holding_contra]) -> Result_co | None:
+        """What comes of one unit."""
+        ...
+
+    def asking(self, model: LanguageModel) -> "Performs[Unit_contra, Collection, Holding_contra, Result_co]":
+        """The same, asking another model."""
+        ...
+
+
+class Crew(Protocol[Unit, Collection, Holding_contra, Result]):
+    """Performs units side by side; `size` of them keep it busy."""
+
+    size: int
+
+    def begin(self, unit: Unit, holdings: Mapping[Collection, Holding_contra]) -> None:
+        """Take a unit on, with the holdings that it needs; returns at once."""
+        ...
+
+    def next_done(self) -> Done[Unit, Result]:
+        """Wait for any unit that was begun."""
+        ...
+
+    def close(self) -> None:
+        """Let the workers go, once the calls under way are over."""
+        ...

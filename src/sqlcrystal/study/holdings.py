@@ -1,0 +1,67 @@
+"""What units leave to those that wait for them: the cards of a collection, once the last of its units is performed."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from sqlcrystal.ledger.log import LogLine
+from sqlcrystal.ledger.records import Outcome
+from sqlcrystal.study.units import Collection, Unit
+from sqlcrystal.types import Card
+
+
+class BankedEpisode(Struct, frozen=True):
+    """A card as a collection made it, with the two queries of its repair; a first-try success has none."""
+
+    card: Card
+    repaired: tuple[str | None, str] | None = None
+
+
+class Performed(Struct, frozen=True, kw_only=True):
+    """What came of a unit: its row, its line in the log, and for a collection the card or that there is none yet."""
+
+    outcome: Outcome
+    line: LogLine
+    banked: BankedEpisode | None = None
+    missed: bool = False
+
+
+class Holding(Struct, frozen=True):
+    """What a finished collection holds, in the order it was banked, and which questions are still without a card."""
+
+    episodes: tuple[BankedEpisode, ...] = ()
+    missed: frozenset[tuple[str, str]] = frozenset()
+
+
+Filled: TypeAlias = Mapping[Collection, Holding]
+"""The collections that are complete, and what they hold."""
+
+
+class Holdings:
+    """The banks of a study as they fill; a run and a plan keep one each."""
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self.filled: dict[Collection, Holding] = {}
+        self._waiting: dict[Collection, dict[Unit, Performed | None]] = defaultdict(dict)
+        self._fillers: dict[Collection, list[Unit]] = defaultdict(list)
+        for unit in units:
+            if unit.fills is not None:
+                self._fillers[unit.fills].append(unit)
+
+    def keep(self, unit: Unit, performed: Performed | None) -> bool:
+        """Take what came of a unit; True when it was the last that its bank waited for."""
+        if unit.fills is None:
+            return False
+        waiting, fillers = self._waiting[unit.fills], self._fillers[unit.fills]
+        waiting[unit] = performed
+        if len(waiting) < len(fillers):
+            return False
+        before = self.filled[unit.needs[0]] if unit.needs else Holding()  # the pass before this one
+        came = [(each.question.key, done) for each in fillers if (done := waiting[each]) is not None]
+        banked = (done.banked for _, done in came if done.banked is not None)
+        missed = frozenset(key for key, done in came if done.missed)
+        self.filled[unit.fills] = Holding((*before.episodes, *banked), missed)
+        del self._waiting[unit.fills]
+        return True
