@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: study demo test check docs wheel install install-dev bench lock clean
+.PHONY: study demo test check docs wheel install install-dev bench fuzz lock clean
 
 study: install
 	$(BIN)/sqlcrystal study run studies/quarry.toml --set mode=replay --out runs/quarry
@@ -51,6 +51,11 @@ bench: install-dev
 	$(BIN)/python benchmarks/retrieval_speed.py
 	$(BIN)/python benchmarks/study_throughput.py
 	$(BIN)/python benchmarks/growth.py
+
+# A million random statements over four engines; stopped, it goes on where it was. Half an hour to an hour.
+fuzz: install-dev
+	bash tests/install-servers
+	PYTHONPATH=src:tests $(BIN)/python tests/fuzzing.py --statements 250000 --progress build/fuzzing.jsonl
 
 # Pinned versions with hashes, for every Python we support; names no registry.
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml - --universal --python-version 3.11 --generate-hashes \

@@ -10,13 +10,14 @@ import shutil
 import socket
 import sqlite3
 import subprocess
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from servers import short_folder
 
 _SEED = """
 CREATE TABLE team (id INTEGER PRIMARY KEY, name VARCHAR(40) NOT NULL);
@@ -41,6 +42,8 @@ class Server(NamedTuple):
     reader: str
     owner: str
     folder: Path
+    process: int
+    """The server's, or our own for an engine that runs here."""
 
 
 def make_sqlite(path: Path) -> str:
@@ -75,7 +78,7 @@ def postgres() -> Iterator[Server]:
         import psycopg
     except ImportError:
         raise Absent("LOUD: no PostgreSQL wheel for this machine") from None
-    with _short_folder("pg") as folder:
+    with short_folder("pg") as folder:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             server = pgserver.get_server(folder / "data", cleanup_mode="stop")  # type: ignore[attr-defined]
@@ -89,7 +92,7 @@ def postgres() -> Iterator[Server]:
             connection.execute(f"GRANT pg_read_all_data TO {READER}")
         reader = url.replace("postgres:@", f"{READER}:@")
         assert reader != url
-        yield Server(reader, url, folder)
+        yield Server(reader, url, folder, int((folder / "data" / "postmaster.pid").read_text().split()[0]))
         server.cleanup()
 
 
@@ -102,7 +105,7 @@ def mariadb() -> Iterator[Server]:
         raise Absent("LOUD: no MariaDB on this machine; `bash tests/install-servers` installs it where it may")
     import pymysql
 
-    with _short_folder("my") as folder:
+    with short_folder("my") as folder:
         user = "mysql" if os.getuid() == 0 else getpass.getuser()
         if os.getuid() == 0:
             shutil.chown(folder, "mysql")
@@ -128,7 +131,7 @@ def mariadb() -> Iterator[Server]:
                     cursor.execute(statement)
             connection.close()
             place = f"127.0.0.1:{port}/league"
-            yield Server(f"mysql://{READER}@{place}", f"mysql://root@{place}", folder)
+            yield Server(f"mysql://{READER}@{place}", f"mysql://root@{place}", folder, process.pid)
         finally:
             process.kill()  # it may be busy with a statement that nothing else ends, and its data are ours to lose
             process.wait(30)
@@ -147,14 +150,3 @@ def _wait(sign: Path, seconds: float, process: subprocess.Popen[bytes]) -> None:
         if time.monotonic() > deadline or process.poll() is not None:
             raise RuntimeError(f"the server did not start: {(sign.parent / 'log').read_text()[-2000:]}")
         time.sleep(0.1)
-
-
-@contextmanager
-def _short_folder(name: str) -> Iterator[Path]:
-    """A folder that another account may enter and whose path leaves room for a socket's name (107 characters)."""
-    folder = Path(tempfile.mkdtemp(prefix=f"sc-{name}-", dir="/tmp"))
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -1,250 +1,73 @@
-"""Attacks the locks with random statements and watches canaries: files, sockets, locks, rows, time, memory, errors.
+"""Attacks the locks with random statements while canaries watch, and takes the time, memory and errors of each.
 
-`python tests/fuzzing.py --engine mysql --statements 250000` runs it by hand and prints what it saw as JSON.
-Statements are the corpus and plain queries, mutated with fragments that have been dangerous somewhere.
+`python tests/fuzzing.py --statements 250000 --progress FILE` runs a million over four engines, in chunks with seeds of
+their own; started again with the same file, it goes on after the chunks that are in it. Statements are the corpus and
+plain queries, mutated with fragments that have been dangerous somewhere.
 """
 
 import argparse
 import json
+import os
 import random
 import re
-import socket
-import tempfile
-import threading
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import engines
 from attacking import statements as corpus
+from canaries import Canaries, watching
+from engines import Server
 from memory import peak_megabytes, peak_megabytes_of_children
+from servers import short_folder
 from sqlcrystal.databases import open_database
-from sqlcrystal.types import Failure, Rows
+from sqlcrystal.protocols import Database
+from sqlcrystal.types import Failure
 
 TIMEOUT = 0.2
 LATE = TIMEOUT + 1.0
+AGAIN = 3
+"""A statement that was late on a busy machine is run again; it is late when it is late so many times."""
+WATCHED, WATCHED_WELL = 100, 5000
+"""After so many statements the canaries are asked."""
+CHUNK = 25_000
 ENGINES = ("sqlite", "postgres", "mysql", "duckdb")
-QUERIES = """
-SELECT id, name FROM team ORDER BY id
-SELECT t.name, count(*) FROM team t JOIN player p ON p.team_id = t.id GROUP BY t.name HAVING count(*) > 1
-WITH best AS (SELECT max(goals) AS g FROM player) SELECT name FROM player, best WHERE goals = best.g
-SELECT name FROM team WHERE name LIKE '%a%' AND EXISTS (SELECT 1 FROM player WHERE team_id = team.id)
-SELECT CASE WHEN goals > 2 THEN 'many' ELSE 'few' END, coalesce(name, '?'), round(avg(pay), 1) FROM player GROUP BY 1, 2
-SELECT lower(name) || upper('x'), length(name) FROM team WHERE id IN (1, 2) UNION ALL SELECT 'a', 1
-SELECT "name", 'it''s', 1.5e3, -7 FROM team LIMIT 2 OFFSET 1
-""".strip().splitlines()
-# One piece a line: what may stand for a value, for one that never ends, for a table, between two words, and anywhere.
-VALUES = """
-SLEEP(3)
-BENCHMARK(9999999, MD5('a'))
-GET_LOCK('fuzz', 1)
-LOAD_FILE('EVIL')
-pg_sleep(3)
-(3).pg_sleep
-('a'::text).pg_ls_dir
-pg_advisory_lock(77)
-pg_read_file('EVIL')
-lo_export(1, 'EVIL')
-lo_import('EVIL')
-dblink('host=127.0.0.1 port=PORT', 'select 1')
-query_to_xml('select pg_sleep(3)', true, true, '')
-set_config('role', 'none', false)
-nextval('s')
-current_setting('server_version')
-getenv('HOME')
-load_extension('EVIL')
-writefile('EVIL', 'x')
-printf('%d', 7)
-hex(zeroblob(99999))
-length(randomblob(60000))
-trim(' a ')
-json_extract('x', '$')
-json_extract('{"a": [1]}', '$.a')
-(SELECT count(*) FROM information_schema.columns)
-(SELECT max(goals) FROM player)
-'it''s'
-'a\\'
-'\\'' , 1
-E'\\''
-e'a\\nb'
-$$a'b$$
-$t$ x $t$
-U&'\\0041'
-N'a'
-x'4142'
-b'101'
-_utf8'a'
-_latin1'é'
-0x41
-1e5
-1.e5
-.5
-1_000
-1--1
-- -1
-@a
-@a := 1
-@@version
-?
-:a
-$1
-"name"
-`name`
-[name]
-CASE WHEN 1 = 1 THEN name ELSE 'x' END
-CAST(id AS CHAR(10))
-date '2020-01-01'
-INTERVAL '1' DAY
-ARRAY[1, 2]
-{'a': 1}
-[1, 2]
-'x'.upper()
-row_number() OVER ()
-random()
-now()
-1 OPERATOR(pg_catalog.+) 2
-'infinity'::timestamp
-'24:00:00'::time
-99999999999999999999999999999999999999
-1e400
-CHAR(0)
-''
-NULL
-"""
-BOMBS = """
-printf('%.*c', 2000000000, 'x')
-repeat('x', 100000000)
-lpad('x', 99999999, 'y')
-instr(hex(zeroblob(400000)), hex(zeroblob(200000)) || '1')
-(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n)
-(SELECT count(*) FROM information_schema.columns a, information_schema.columns b, information_schema.columns c)
-(SELECT count(*) FROM generate_series(1, 100000000))
-(SELECT count(*) FROM range(10000000000))
-"""
+FRAGMENTS = tomllib.loads(Path(__file__).with_name("fragments.toml").read_text(encoding="utf-8"))
 BOMBS_IN = 500
-TABLES = """
-read_text('EVIL')
-read_csv('http://127.0.0.1:PORT/x')
-glob('*')
-query('select 1')
-pragma_table_info('team')
-pragma_database_list
-json_each('[1, 2]')
-json_tree('{"a": 1}')
-generate_series(1, 10)
-range(10)
-pg_sleep(3)
-pg_ls_dir('.')
-pg_authid
-mysql.user
-sqlite_master
-information_schema.tables
-duckdb_secrets()
-duckdb_settings()
-'EVIL'
-"EVIL"
-'http://127.0.0.1:PORT/x.csv'
-(VALUES (1, 2)) v
-(SELECT 1 AS id, 'a' AS name) s
-team TABLESAMPLE SYSTEM (50)
-team, player
-team AS OF SYSTEM TIME '-1s'
-unnest(ARRAY[1, 2])
-LATERAL (SELECT 1) l
-(DELETE FROM team RETURNING *) d
-"""
-GAPS = """
-/* */
-/* ' */
-/* " */
-/* ; */
-/*/*/ */
-/* /* */ */
-/*! SLEEP(3) */
-/*M! SLEEP(3) */
-/*+ x */
--- ⏎
---⏎
--- '⏎
---x⏎
-# ⏎
-#⏎
-{# #}
-{% %}
-⏎
-⏎⏎
-"""
-ANYWHERE = """
-'
-"
-`
-[
-]
-(
-)
-;
-,
-.
-::
-->
-\\
-\\'
-$$
-e'
-E'
-U&
-{{
-}}
-; DROP TABLE team
-;DELETE FROM team
-INTO OUTFILE 'EVIL'
-INTO @a
-INTO evil
-FOR UPDATE
-LOCK IN SHARE MODE
-COPY team TO 'EVIL'
-ATTACH 'EVIL' AS e
-PRAGMA query_only=OFF
-RETURNING *
-EXPLAIN
-EXPLAIN ANALYZE
-DESCRIBE
-SHOW TABLES
-SUMMARIZE
-SET @a=1
-PROCEDURE analyse()
-LIMIT 2
-ORDER BY 1
-WHERE 1 = 1
-UNION ALL SELECT 1, 'a'
-UNION SELECT 2
-GROUP BY 1
-CROSS JOIN player
-COLLATE "C"
-AS x
-"""
 ODD = ["\u00a0", "\u3000", "\u2003", "\u0085", "\u1680", "\u2028", "\u200b", "\ufeff"]
 ODD += ["\x0b", "\x0c", "\x1f", "\x01", "\r", "\t", "é", "ſ", "İ", "\ud800", "\x00"]
 _VALUE = re.compile(r"\b\d+\b|'[a-z%?]*'|\b(?:id|name|goals|pay|born)\b")
 _TABLE = re.compile(r"\b(?:team|player|scorer)\b")
 
 
+def _pieces(name: str, canaries: Canaries) -> list[str]:
+    """One kind of fragment, aimed at these canaries."""
+    places = {
+        "EVIL": canaries.evil,
+        "PROGRAM'": f"{canaries.program}'",
+        "SECRET": canaries.secret,
+        "PORT": canaries.port,
+    }
+    text = str(FRAGMENTS[name])
+    for word, place in places.items():
+        text = text.replace(word, str(place))
+    return [line.replace("⏎", "\n") for line in text.strip("\n").split("\n")]
+
+
 class Fuzzer:
     """Makes statements for one engine from a seed."""
 
-    def __init__(self, engine: str, seed: int, *, evil: str, port: int) -> None:
+    def __init__(self, engine: str, seed: int, canaries: Canaries) -> None:
         self._draw = random.Random(f"{engine}/{seed}")
-        self._seeds = [*QUERIES * 12, *(sql for family, sql in corpus(engine, evil) if family != "bombs")]
-
-        def pieces(text: str) -> list[str]:
-            filled = text.replace("EVIL", evil).replace("PORT", str(port)).strip()
-            return [line.replace("⏎", "\n").replace("\\\\", "\\") for line in filled.splitlines()]
-
-        self._values, self._tables, self._bombs = pieces(VALUES), pieces(TABLES), pieces(BOMBS)
-        self._gaps, self._anywhere = pieces(GAPS) + ODD, pieces(ANYWHERE) + ODD
+        attacks = [sql for family, sql in corpus(engine, str(canaries.evil)) if family != "bombs"]
+        self._seeds = [*_pieces("queries", canaries) * 12, *attacks]
+        pieces = {name: _pieces(name, canaries) for name in ("values", "tables", "bombs", "gaps", "anywhere")}
+        self._values, self._tables, self._bombs = pieces["values"], pieces["tables"], pieces["bombs"]
+        self._gaps, self._anywhere = pieces["gaps"] + ODD, pieces["anywhere"] + ODD
         self._changes = [self._value] * 8 + [self._gap] * 5 + [self._table] * 2
         self._changes += [self._insert, self._insert, self._insert, self._cut, self._splice, self._double]
 
@@ -298,126 +121,116 @@ class Fuzzer:
         return text[:to] + text[at:to] * self._draw.choice((1, 1, 8)) + text[to:]
 
 
-class Canaries:
-    """What must not happen, looked at from outside the locks."""
-
-    def __init__(self, engine: str, owner: str, folder: Path) -> None:
-        self.evil = folder / "evil"
-        self._owner = owner
-        self._engine = engine
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-        self.connections = 0
-        threading.Thread(target=self._listen, daemon=True).start()
-        self._before = self._content()
-
-    def _listen(self) -> None:
-        with suppress(OSError):
-            while True:
-                self._listener.accept()[0].close()
-                self.connections += 1
-
-    def sung(self) -> list[str]:
-        """Which of them sang."""
-        heard = []
-        if list(self.evil.parent.glob("evil*")):
-            heard.append("a file was written")
-        if self.connections:
-            heard.append("a connection was made")
-        if self._content() != self._before:
-            heard.append("rows or schema changed")
-        if self._engine == "postgres" and self._asked("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") != 0:
-            heard.append("a lock is held")
-        if self._engine == "mysql" and self._asked("SELECT IS_FREE_LOCK('fuzz')") != 1:
-            heard.append("a lock is held")
-        return heard
-
-    def _asked(self, sql: str) -> Any:
-        database: Any = open_database(self._owner, allow_privileged=True)
-        result = database._run(sql, 30.0, 10)
-        database.close()
-        return result.rows[0][0]
-
-    def _content(self) -> str:
-        database = open_database(self._owner, allow_privileged=True)
-        tables = [database.execute(f"SELECT * FROM {name} ORDER BY 1") for name in ("team", "player", "scorer")]
-        schema = database.schema()
-        database.close()
-        return repr([result.rows if isinstance(result, Rows) else result for result in tables]) + schema
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._listener.close()
-
-
 @contextmanager
-def league(engine: str, folder: Path) -> Iterator[tuple[str, str]]:
+def league(engine: str, folder: Path) -> Iterator[Server]:
     """The engine's league, for a reader and for its owner."""
     makers: dict[str, Callable[[Path], str]] = {"sqlite": engines.make_sqlite, "duckdb": engines.make_duckdb}
     if engine in makers:
         url = makers[engine](folder / f"league.{engine}")
-        yield url, url
+        yield Server(url, url, folder, os.getpid())
         return
     with engines.postgres() if engine == "postgres" else engines.mariadb() as server:
-        yield server.reader, server.owner
+        yield server
 
 
-def fuzz(engine: str, reader: str, owner: str, count: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Run so many statements; everything that should not have happened, with the statement it happened to."""
-    canaries = Canaries(engine, owner, folder)
-    fuzzer = Fuzzer(engine, seed, evil=str(canaries.evil), port=canaries.port)
-    kinds: Counter[str] = Counter()
-    wrong: list[str] = []
-    slowest = 0.0
-    database = open_database(reader)
-    try:
-        for number in range(count):
-            sql = fuzzer.statement()
-            start, worked = time.perf_counter(), time.process_time()
-            try:
-                result = database.execute(sql, timeout=TIMEOUT, max_rows=50)
-            except Exception as error:
-                wrong.append(f"untyped {type(error).__name__}: {error}: {sql!r}")
+class Fuzzing:
+    """One run of so many statements: what came of them, and everything that should not have happened."""
+
+    def __init__(self, engine: str, server: Server, canaries: Canaries, *, seed: int, owner: bool) -> None:
+        """As the owner, only the guard stands before a server's files."""
+        self.kinds: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.slowest = 0.0
+        self._url = server.owner if owner else server.reader
+        self._owner = owner
+        self._fuzzer = Fuzzer(engine, seed, canaries)
+        self._canaries = canaries
+
+    def run(self, count: int) -> None:
+        """Until the count is full or a canary has sung: after that nothing more is to be learnt."""
+        database = self._open()
+        for number in range(1, count + 1):
+            if not self._one(database, self._fuzzer.statement()):
                 database.close()
-                database = open_database(reader)
+                database = self._open()
+            well = number % WATCHED_WELL == 0 or number == count
+            if number % WATCHED and not well:
                 continue
-            seconds = time.perf_counter() - start
-            # On a busy machine the clock runs while others work: a statement is late if the work was long as well.
-            if seconds > LATE and (time.process_time() - worked > LATE or seconds > 10 * LATE):
-                wrong.append(f"{seconds:.1f} s: {sql!r}")
-            slowest = max(slowest, seconds)
-            kinds[result.kind if isinstance(result, Failure) else "rows"] += 1
-            if number % 5000 == 4999 and (heard := canaries.sung()):
-                wrong.append(f"{heard} within the 5,000 statements before {number}")
+            if heard := self._canaries.sung_at_all() if well else self._canaries.sung():
+                self.wrong.append(f"{heard} within the {WATCHED_WELL if well else WATCHED} statements before {number}")
                 break
-        wrong += [f"{heard} at the end" for heard in canaries.sung()]
-    finally:
         database.close()
-        canaries.close()
+
+    def _open(self) -> Database:
+        return open_database(self._url, allow_privileged=self._owner)
+
+    def _one(self, database: Database, sql: str) -> bool:
+        """Whether the statement ended as every statement shall: typed, in time, and telling no secret."""
+        start = time.perf_counter()
+        try:
+            result = database.execute(sql, timeout=TIMEOUT, max_rows=50)
+            seconds = time.perf_counter() - start
+            if seconds > LATE and is_late(database, sql, limit=TIMEOUT, late=LATE):
+                self.wrong.append(f"{seconds:.1f} s: {sql!r}")
+        except Exception as error:
+            self.wrong.append(f"untyped {type(error).__name__}: {error}: {sql!r}")
+            return False
+        if told := self._canaries.told(result):
+            self.wrong.append(f"told {told}: {sql!r}")
+        self.slowest = max(self.slowest, seconds)
+        self.kinds[result.kind if isinstance(result, Failure) else "rows"] += 1
+        return True
+
+
+def is_late(database: Database, sql: str, *, limit: float, late: float) -> bool:
+    """Whether the statement is late whenever it is run: other work on the machine can make it so once."""
+    for _ in range(AGAIN):
+        start = time.perf_counter()
+        database.execute(sql, timeout=limit, max_rows=50)
+        if time.perf_counter() - start <= late:
+            return False
+    return True
+
+
+def fuzz(engine: str, server: Server, count: int, seed: int, *, owner: bool = False) -> dict[str, Any]:
+    """Run so many statements; everything that should not have happened, with the statement it happened to."""
+    with short_folder("fuzz") as folder:
+        folder.chmod(0o777)
+        with watching(engine, server, folder) as canaries:
+            fuzzing = Fuzzing(engine, server, canaries, seed=seed, owner=owner)
+            fuzzing.run(count)
     return {
         "engine": engine,
-        "statements": count,
+        "statements": fuzzing.kinds.total(),
         "seed": seed,
-        "kinds": dict(kinds),
-        "wrong": wrong,
-        "slowest": round(slowest, 2),
+        "owner": owner,
+        "kinds": dict(fuzzing.kinds),
+        "wrong": fuzzing.wrong,
+        "slowest": round(fuzzing.slowest, 2),
         "megabytes": [peak_megabytes(), peak_megabytes_of_children()],
     }
 
 
 def main() -> None:
-    """Fuzz by hand."""
+    """Fuzz by hand; every second chunk as the owner of the database."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=ENGINES, action="append")
-    parser.add_argument("--statements", type=int, default=250_000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--statements", type=int, default=250_000, help="for each engine")
+    parser.add_argument("--seed", type=int, default=0, help="of the first chunk")
+    parser.add_argument("--progress", type=Path, default=Path("fuzzing.jsonl"), help="one line for each chunk")
     chosen = parser.parse_args()
+    chosen.progress.parent.mkdir(parents=True, exist_ok=True)
+    lines = chosen.progress.read_text(encoding="utf-8").splitlines() if chosen.progress.exists() else []
+    done = {(chunk["engine"], chunk["seed"]) for chunk in map(json.loads, lines)}
     for engine in chosen.engine or ENGINES:
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sc-fuzz-")))
-            folder.chmod(0o777)
-            reader, owner = stack.enter_context(league(engine, folder))
-            print(json.dumps(fuzz(engine, reader, owner, chosen.statements, chosen.seed, folder)), flush=True)
+        seeds = range(chosen.seed, chosen.seed + -(-chosen.statements // CHUNK))
+        with short_folder("league") as folder, league(engine, folder) as server:
+            for seed in (seed for seed in seeds if (engine, seed) not in done):
+                start = time.monotonic()
+                report = fuzz(engine, server, min(CHUNK, chosen.statements), seed, owner=seed % 2 == 1)
+                report["seconds"] = round(time.monotonic() - start)
+                with chosen.progress.open("a", encoding="utf-8") as progress:
+                    print(json.dumps(report), file=progress)
 
 
 if __name__ == "__main__":
