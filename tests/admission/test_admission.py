@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shop import QUESTION, RIGHT, WRONG
-from sqlcrystal.admission import Assertion, ExternalCheck, Noisy, Oracle, Ungated, UserConfirmation, Value
+from sqlcrystal.admission import Assertion, ExternalCheck, Noisy, Oracle, Ungated, UserConfirmation
+from sqlcrystal.config import ExpectedValue
 from sqlcrystal.errors import CheckError, ConfigError, InfrastructureError
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Admission, Admitted, Attempt, Call, Completion, Episode, Question, Rejected, Sampling
@@ -116,11 +117,11 @@ POSITIVE = 'SELECT 1 FROM {answer} WHERE "COUNT(*)" > 0'
         (POSITIVE, "rows", WRONG, False),
         (POSITIVE, "no rows", WRONG, True),
         (POSITIVE, "no rows", RIGHT, False),
-        ("SELECT * FROM {answer}", Value(2), RIGHT, True),
-        ("SELECT * FROM {answer}", Value(2.0), RIGHT, True),
-        ("SELECT * FROM {answer}", Value(3), RIGHT, False),
-        ("SELECT * FROM {answer}", Value("HW"), "SELECT DISTINCT kind FROM item", False),
-        ("SELECT MIN(kind) FROM {answer}", Value("FD"), "SELECT kind FROM item -- all", True),
+        ("SELECT * FROM {answer}", ExpectedValue(value=2), RIGHT, True),
+        ("SELECT * FROM {answer}", ExpectedValue(value=2.0), RIGHT, True),
+        ("SELECT * FROM {answer}", ExpectedValue(value=3), RIGHT, False),
+        ("SELECT * FROM {answer}", ExpectedValue(value="HW"), "SELECT DISTINCT kind FROM item", False),
+        ("SELECT MIN(kind) FROM {answer}", ExpectedValue(value="FD"), "SELECT kind FROM item -- all", True),
     ],
 )
 def test_an_assertion_must_hold(shop: Database, sql: str, expect: Any, candidate: str, admitted: bool) -> None:

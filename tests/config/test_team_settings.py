@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from shop import build
-from sqlcrystal.config import DatabaseEntry, Expected, TeamFile, default_store, parse_team, read_team, resolve_secrets
+from sqlcrystal.config import (
+    DatabaseEntry,
+    ExpectedValue,
+    TeamFile,
+    default_store,
+    parse_team,
+    read_team,
+    resolve_secrets,
+)
 from sqlcrystal.databases.configured import open_configured
 from sqlcrystal.errors import ConfigError, DataError, UserError
 
@@ -48,7 +56,7 @@ def test_everything_a_team_sets_up_is_read(folder: Path) -> None:
     shop = team.database("shop")
     assert team.people == ("ada", "bo")
     assert (shop.values, shop.check, shop.replay, shop.hold_out) == ("never", "check-answer --strict", True, 0.1)
-    assert [given.expect for given in shop.assertion] == ["rows", Expected(value=0)]
+    assert [given.expect for given in shop.assertion] == ["rows", ExpectedValue(value=0)]
     assert team.database("sales") == DatabaseEntry(url="postgresql://reader:${SALES_PASSWORD}@db.example/sales")
 
 

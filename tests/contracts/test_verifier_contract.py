@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from shop import QUESTION, RIGHT, WRONG
-from sqlcrystal.admission import Assertion, EngineSignal, ExternalCheck, Noisy, Oracle, Ungated, UserConfirmation, Value
+from sqlcrystal.admission import Assertion, EngineSignal, ExternalCheck, Noisy, Oracle, Ungated, UserConfirmation
 from sqlcrystal.admission.seal import Clock
 from sqlcrystal.assembly import VERIFIERS
+from sqlcrystal.config import ExpectedValue
 from sqlcrystal.protocols import Database, Verifier
 from sqlcrystal.types import Admitted, Attempt, Call, Completion, Episode, Rejected, Sampling
 
@@ -28,7 +29,9 @@ MADE: dict[str, Callable[[Database, Clock], Verifier]] = {
     "ungated": lambda database, clock: Ungated(clock=clock),
     "noisy": lambda database, clock: Noisy(lambda question, sql: sql == RIGHT, rate=0.0, clock=clock),
     "user": lambda database, clock: UserConfirmation(lambda episode: episode.sql == RIGHT, by="ada", clock=clock),
-    "assertion": lambda database, clock: Assertion(database, "SELECT * FROM {answer}", expect=Value(2), clock=clock),
+    "assertion": lambda database, clock: Assertion(
+        database, "SELECT * FROM {answer}", expect=ExpectedValue(value=2), clock=clock
+    ),
     "external": lambda database, clock: ExternalCheck(answer, by="ledger", clock=clock),
     "engine": lambda database, clock: EngineSignal(database, clock=clock),
 }

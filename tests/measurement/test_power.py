@@ -8,7 +8,7 @@ from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement.effort import CallProfile, effort
 from sqlcrystal.measurement.flips import pair_up
 from sqlcrystal.measurement.outcomes import QuestionTable
-from sqlcrystal.measurement.power import Design, expected, expected_ratio, forecast, needed
+from sqlcrystal.measurement.power import PlannedStudy, expected, expected_ratio, forecast, needed
 from sqlcrystal.measurement.simulation import as_it_stands, drawn, intervals, simulate
 from sqlcrystal.measurement.truth import Truth, sampling_variance, truth_from_pairs, without_noise
 from sqlcrystal.planning.pilot import PUBLISHED_CALLS, published_truth
@@ -20,8 +20,8 @@ def paper() -> Truth:
 
 
 @pytest.fixture(scope="module")
-def papers_design(paper: Truth) -> Design:
-    return Design(
+def papers_design(paper: Truth) -> PlannedStudy:
+    return PlannedStudy(
         databases=11,
         questions=None,
         seeds=3,
@@ -39,7 +39,7 @@ def test_the_papers_table_is_the_papers_headline(paper: Truth) -> None:
     assert paper.repaired == pytest.approx(0.26, abs=0.005)
 
 
-def test_the_paper_as_truth_predicts_the_papers_two_stage_interval(paper: Truth, papers_design: Design) -> None:
+def test_the_paper_as_truth_predicts_the_papers_two_stage_interval(paper: Truth, papers_design: PlannedStudy) -> None:
     made = expected(paper, papers_design, method="two-stage", studies=200, rng=np.random.default_rng(0))
     published = 7.49 - 1.50
     assert made.width_pp == pytest.approx(published, rel=0.25)
@@ -53,7 +53,7 @@ def test_the_papers_databases_as_they_stand_predict_it_too(paper: Truth) -> None
     assert float(np.mean(made.high - made.low)) == pytest.approx(7.49 - 1.50, rel=0.25)
 
 
-def test_the_paper_as_truth_predicts_its_ratio(paper: Truth, papers_design: Design) -> None:
+def test_the_paper_as_truth_predicts_its_ratio(paper: Truth, papers_design: PlannedStudy) -> None:
     made = expected_ratio(paper, papers_design, studies=300, rng=np.random.default_rng(0))
     assert made is not None
     assert made.interval is not None
@@ -80,14 +80,18 @@ def test_simulated_studies_have_the_lift_headroom_and_sizes_they_were_given(pape
 
 
 @pytest.mark.parametrize("lift", [0.0, 2.0, 4.34])
-def test_the_closed_form_of_power_is_what_simulations_show(paper: Truth, papers_design: Design, lift: float) -> None:
+def test_the_closed_form_of_power_is_what_simulations_show(
+    paper: Truth, papers_design: PlannedStudy, lift: float
+) -> None:
     design = replace(papers_design, lift_pp=lift)
     shown = expected(paper, design, method="cr2", studies=1000, rng=np.random.default_rng(3))
     assert forecast(paper, design).power == pytest.approx(shown.told_from_zero, abs=0.04)
     assert 0.93 <= shown.covered <= 0.97
 
 
-def test_a_study_of_the_needed_size_has_the_power_and_one_less_has_not(paper: Truth, papers_design: Design) -> None:
+def test_a_study_of_the_needed_size_has_the_power_and_one_less_has_not(
+    paper: Truth, papers_design: PlannedStudy
+) -> None:
     design = replace(papers_design, lift_pp=2.0)
     count = needed(paper, design, "databases")
     assert count is not None
@@ -95,12 +99,14 @@ def test_a_study_of_the_needed_size_has_the_power_and_one_less_has_not(paper: Tr
     assert forecast(paper, replace(design, databases=count - 1)).power < 0.8
 
 
-def test_no_number_of_questions_makes_up_for_too_few_databases(paper: Truth, papers_design: Design) -> None:
+def test_no_number_of_questions_makes_up_for_too_few_databases(paper: Truth, papers_design: PlannedStudy) -> None:
     assert needed(paper, replace(papers_design, lift_pp=1.0), "questions") is None
     assert needed(paper, replace(papers_design, lift_pp=1.0), "databases") is not None
 
 
-def test_a_plan_for_a_hundred_thousand_databases_is_worked_out_at_once(paper: Truth, papers_design: Design) -> None:
+def test_a_plan_for_a_hundred_thousand_databases_is_worked_out_at_once(
+    paper: Truth, papers_design: PlannedStudy
+) -> None:
     made = forecast(paper, replace(papers_design, databases=100_000, questions=1_000, lift_pp=0.1))
     assert made.n_questions == 100_000_000
     assert made.power > 0.999
@@ -154,13 +160,13 @@ def test_taking_noise_out_keeps_the_lift_and_narrows_the_databases(paper: Truth)
     assert spread < np.std([database.lift for database in paper.databases], ddof=1)
 
 
-def test_the_papers_calls_come_out_of_its_own_account(paper: Truth, papers_design: Design) -> None:
+def test_the_papers_calls_come_out_of_its_own_account(paper: Truth, papers_design: PlannedStudy) -> None:
     one_seed = forecast(paper, replace(papers_design, seeds=1))
     made = effort(one_seed, PUBLISHED_CALLS)
     assert made.calls_unrecorded == pytest.approx(1534 * 2.92 + 2 * 461, rel=0.01)
 
 
-def test_hours_are_unknown_until_somebody_has_measured_a_call(paper: Truth, papers_design: Design) -> None:
+def test_hours_are_unknown_until_somebody_has_measured_a_call(paper: Truth, papers_design: PlannedStudy) -> None:
     seen = forecast(paper, papers_design)
     assert effort(seen, PUBLISHED_CALLS).hours is None
     timed: CallProfile = replace(PUBLISHED_CALLS, seconds_per_call=2.0)

@@ -11,12 +11,12 @@ from cardbox import HashingEmbedder
 from shop import RIGHT, build, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.bank import Verdict
-from sqlcrystal.config import AssertionEntry, DatabaseEntry, Expected, TeamFile
+from sqlcrystal.config import AssertionEntry, DatabaseEntry, ExpectedValue, TeamFile
 from sqlcrystal.models.scripted import ScriptedModel
 
 ASKED = "How many hardware items are there?"
 POSITIVE = AssertionEntry(name="positive", sql="SELECT * FROM {answer} WHERE 1 > 0", expect="rows")
-NEVER = AssertionEntry(name="never", sql="SELECT count(*) FROM {answer}", expect=Expected(value=99))
+NEVER = AssertionEntry(name="never", sql="SELECT count(*) FROM {answer}", expect=ExpectedValue(value=99))
 Checked = Callable[..., Crystal]
 
 

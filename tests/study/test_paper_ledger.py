@@ -12,7 +12,7 @@ from sqlcrystal.study.report.comparisons import ROSTER
 from sqlcrystal.study.report.cost_tables import DEFAULT_WORKLOAD
 from sqlcrystal.study.report.paper import published
 from sqlcrystal.study.report.summary import summarize
-from sqlcrystal.study.report.table import Body, Table
+from sqlcrystal.study.report.table import Body, ReportTable
 from synthetic_ledger import synthetic_document
 
 SEEDS = ("s42", "s7", "s13")
@@ -115,7 +115,7 @@ def number(cell: str) -> float:
     return float(cell.replace("−", "-").replace(",", "").rstrip("%"))
 
 
-def of_the_study(label: str) -> Table:
+def of_the_study(label: str) -> ReportTable:
     keys = {spec.paper: spec.key for specs in sections(DEFAULT_WORKLOAD).values() for spec in specs}
     return {table.key: table for table in synthetic_document().tables}[keys[label]]
 

@@ -26,10 +26,10 @@ from sqlcrystal.study.report.formats.latex import to_latex
 from sqlcrystal.study.report.formats.markdown import to_markdown
 from sqlcrystal.study.report.formats.spreadsheet import to_csv
 from sqlcrystal.study.report.summary import summarize
-from sqlcrystal.study.report.table import Body, Table
+from sqlcrystal.study.report.table import Body, ReportTable
 from synthetic_ledger import SEEDS, synthetic_document, synthetic_facts, synthetic_ledger
 
-SAMPLE = Table(
+SAMPLE = ReportTable(
     key="sample",
     title="A & B <i>",
     columns=("Name", "Δ (pp)", "95% CI"),

@@ -1,6 +1,6 @@
 """Admission: which signal lets an episode become a card."""
 
-from sqlcrystal.admission.assertion import Assertion, Value
+from sqlcrystal.admission.assertion import Assertion
 from sqlcrystal.admission.benchmark import Judge, Noisy, Oracle, Ungated
 from sqlcrystal.admission.confirmation import UserConfirmation
 from sqlcrystal.admission.engine import EngineSignal
@@ -15,5 +15,4 @@ __all__ = [
     "Oracle",
     "Ungated",
     "UserConfirmation",
-    "Value",
 ]

@@ -3,9 +3,8 @@
 import math
 from typing import ClassVar, Literal, TypeAlias
 
-from msgspec import Struct
-
 from sqlcrystal.admission.seal import Clock, admit, utc_now
+from sqlcrystal.config import ExpectedValue
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Admitted, Cell, Episode, Failure, Rejected, Rows
@@ -13,13 +12,7 @@ from sqlcrystal.types import Admitted, Cell, Episode, Failure, Rejected, Rows
 PLACE = "{answer}"
 
 
-class Value(Struct, frozen=True):
-    """The one cell that an assertion must return."""
-
-    cell: Cell
-
-
-Expectation: TypeAlias = Literal["rows", "no rows"] | Value
+Expectation: TypeAlias = Literal["rows", "no rows"] | ExpectedValue
 
 
 class Assertion:
@@ -65,12 +58,12 @@ class Assertion:
 
     def problem(self, result: Rows) -> str | None:
         """What is wrong with the assertion's result, if anything is."""
-        if isinstance(self.expect, Value):
+        if isinstance(self.expect, ExpectedValue):
             shape = len(result.rows) == 1 and len(result.rows[0]) == 1
-            if shape and _same(result.rows[0][0], self.expect.cell):
+            if shape and _same(result.rows[0][0], self.expect.value):
                 return None
             found = repr(result.rows[0][0]) if shape else f"{len(result.rows)} rows"
-            return f"the assertion must return {self.expect.cell!r} and returned {found}"
+            return f"the assertion must return {self.expect.value!r} and returned {found}"
         if bool(result.rows) == (self.expect == "rows"):
             return None
         return f"the assertion must return {self.expect} and returned {len(result.rows)} rows"

@@ -21,7 +21,7 @@ from sqlcrystal.bank.records import (
     Verdict,
     Waiting,
 )
-from sqlcrystal.bank.revalidation import CheckReport, Finding, check_cards
+from sqlcrystal.bank.revalidation import CheckedCard, CheckReport, check_cards
 from sqlcrystal.bank.store import Revocation, Store
 from sqlcrystal.bank.text import question_key
 
@@ -33,10 +33,10 @@ __all__ = [
     "CardUse",
     "Change",
     "CheckReport",
+    "CheckedCard",
     "Decided",
     "Decision",
     "Entry",
-    "Finding",
     "Forgotten",
     "FrozenBank",
     "Grant",

@@ -13,7 +13,7 @@ from sqlcrystal.types import Card, CardStatus, Execution, Failure, FailureKind
 CHECKER = "cards check"
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """What running a card came to."""
 
     RAN = "ran"
@@ -24,10 +24,10 @@ class Outcome(StrEnum):
     UNDECIDED = "undecided"
 
 
-_RAN = (Outcome.RAN, Outcome.RELEASED, Outcome.RELEASABLE)
+_RAN = (CheckOutcome.RAN, CheckOutcome.RELEASED, CheckOutcome.RELEASABLE)
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class CheckedCard(Struct, frozen=True, kw_only=True):
     """One card whose SQL gave a failure, and what the engine said."""
 
     card: str
@@ -43,11 +43,11 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     checked: int
     stale: int
     ran: int
-    quarantined: tuple[Finding, ...]
-    still_quarantined: tuple[Finding, ...]
+    quarantined: tuple[CheckedCard, ...]
+    still_quarantined: tuple[CheckedCard, ...]
     released: tuple[str, ...]
     releasable: tuple[str, ...]
-    undecided: tuple[Finding, ...]
+    undecided: tuple[CheckedCard, ...]
 
 
 def check_cards(
@@ -67,10 +67,10 @@ def check_cards(
     stale = store.stale(database.name, fingerprint)
     cards = [card for card in store.find(database=database.name) if card.status is not CardStatus.DISABLED]
     cards.sort(key=lambda card: card.id not in stale)
-    outcomes: dict[Outcome, list[Finding]] = {outcome: [] for outcome in Outcome}
+    outcomes: dict[CheckOutcome, list[CheckedCard]] = {outcome: [] for outcome in CheckOutcome}
     for done, card in enumerate(cards, start=1):
         outcome, failure = run_again(store, card, database, release=release, timeout=timeout)
-        message = Finding(
+        message = CheckedCard(
             card=card.id, kind=failure.kind if failure else "", message=failure.message if failure else ""
         )
         outcomes[outcome].append(message)
@@ -84,17 +84,17 @@ def check_cards(
         checked=len(cards),
         stale=sum(card.id in stale for card in cards),
         ran=len(ran),
-        quarantined=tuple(outcomes[Outcome.QUARANTINED]),
-        still_quarantined=tuple(outcomes[Outcome.STILL_QUARANTINED]),
-        released=tuple(finding.card for finding in outcomes[Outcome.RELEASED]),
-        releasable=tuple(finding.card for finding in outcomes[Outcome.RELEASABLE]),
-        undecided=tuple(outcomes[Outcome.UNDECIDED]),
+        quarantined=tuple(outcomes[CheckOutcome.QUARANTINED]),
+        still_quarantined=tuple(outcomes[CheckOutcome.STILL_QUARANTINED]),
+        released=tuple(finding.card for finding in outcomes[CheckOutcome.RELEASED]),
+        releasable=tuple(finding.card for finding in outcomes[CheckOutcome.RELEASABLE]),
+        undecided=tuple(outcomes[CheckOutcome.UNDECIDED]),
     )
 
 
 def run_again(
     store: CardStore, card: Card, database: Database, *, release: bool = False, timeout: float = 30.0
-) -> tuple[Outcome, Failure | None]:
+) -> tuple[CheckOutcome, Failure | None]:
     """Run one card and judge it at once: what fails is quarantined."""
     failure = _failure(database.execute(runnable(card.sql), timeout=timeout))
     return _judge(store, card, failure, release), failure
@@ -107,16 +107,16 @@ def _failure(execution: Execution) -> Failure | None:
     return None
 
 
-def _judge(store: CardStore, card: Card, failure: Failure | None, release: bool) -> Outcome:
+def _judge(store: CardStore, card: Card, failure: Failure | None, release: bool) -> CheckOutcome:
     quarantined = card.status is CardStatus.QUARANTINED
     if failure is None:
         if quarantined and release:
             store.set_status(card.id, CardStatus.ACTIVE, by=CHECKER, reason="runs again")
-            return Outcome.RELEASED
-        return Outcome.RELEASABLE if quarantined else Outcome.RAN
+            return CheckOutcome.RELEASED
+        return CheckOutcome.RELEASABLE if quarantined else CheckOutcome.RAN
     if failure.kind is FailureKind.TIMEOUT:
-        return Outcome.UNDECIDED
+        return CheckOutcome.UNDECIDED
     if quarantined:
-        return Outcome.STILL_QUARANTINED
+        return CheckOutcome.STILL_QUARANTINED
     store.set_status(card.id, CardStatus.QUARANTINED, by=CHECKER, reason=f"{failure.kind}: {failure.message}")
-    return Outcome.QUARANTINED
+    return CheckOutcome.QUARANTINED

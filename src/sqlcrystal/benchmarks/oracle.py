@@ -13,7 +13,7 @@ from sqlcrystal.scoring.verdicts import GOLD_KINDS, NO_SQL, RULES, UNEVALUABLE, 
 from sqlcrystal.types import Question, Rows
 
 
-class Judgement(Struct, frozen=True):
+class RuleBits(Struct, frozen=True):
     """What every rule says of one SQL; `kind` is set when the SQL or its gold gave no rows to compare."""
 
     rules: dict[str, bool]
@@ -24,7 +24,7 @@ class Judgement(Struct, frozen=True):
         return self.kind or str(Kind.MATCH if self.rules[rule] else Kind.MISMATCH)
 
 
-UNJUDGED = Judgement(dict.fromkeys(RULES, False), UNEVALUABLE)
+UNJUDGED = RuleBits(dict.fromkeys(RULES, False), UNEVALUABLE)
 """Of an answer that could not be had: the model refused its prompt for good."""
 
 
@@ -36,12 +36,12 @@ class GoldOracle:
         self.check = check
         self._cases = {case.question.key: case for case in cases}
         self._database_of = database_of
-        self._judged: Once[tuple[tuple[str, str], str], Judgement] = Once()
+        self._judged: Once[tuple[tuple[str, str], str], RuleBits] = Once()
 
-    def judge(self, question: Question, sql: str | None) -> Judgement:
+    def judge(self, question: Question, sql: str | None) -> RuleBits:
         """What every rule says."""
         if sql is None:
-            return Judgement(dict.fromkeys(RULES, False), NO_SQL)
+            return RuleBits(dict.fromkeys(RULES, False), NO_SQL)
         case = self._cases[question.key]
         return self._judged.get((question.key, sql), lambda: self._compare(case, sql))
 
@@ -58,7 +58,7 @@ class GoldOracle:
         gold = prepare_gold(self._cases[question.key].sql, self.check)
         return isinstance(self._database_of(question.database).execute(gold, max_rows=MAX_ROWS), Rows)
 
-    def _compare(self, case: Case, sql: str) -> Judgement:
+    def _compare(self, case: Case, sql: str) -> RuleBits:
         database = self._database_of(case.question.database)
         verdicts = {}
         for rule in RULES:
@@ -69,4 +69,4 @@ class GoldOracle:
         kind = verdicts[self.check].kind
         compared = kind in (Kind.MATCH, Kind.MISMATCH)
         bits = {rule: verdict.correct for rule, verdict in verdicts.items()}
-        return Judgement(bits, "" if compared else UNEVALUABLE if kind in GOLD_KINDS else str(kind))
+        return RuleBits(bits, "" if compared else UNEVALUABLE if kind in GOLD_KINDS else str(kind))

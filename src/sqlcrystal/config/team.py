@@ -26,7 +26,7 @@ _FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 Section = TypeVar("Section", bound=Struct)
 
 
-class Expected(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExpectedValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The one cell an assertion must return."""
 
     value: Cell
@@ -36,7 +36,7 @@ class AssertionEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """SQL over `{answer}` that must return rows, no rows, or one value, before an answer is banked."""
 
     sql: str
-    expect: Literal["rows", "no rows"] | Expected = "rows"
+    expect: Literal["rows", "no rows"] | ExpectedValue = "rows"
     name: str = ""
 
 

@@ -10,7 +10,7 @@ from sqlcrystal.measurement.flips import Answered, Pair
 from sqlcrystal.types import CardId
 
 
-class CardUse(Struct, frozen=True, kw_only=True):
+class BankUse(Struct, frozen=True, kw_only=True):
     """How one seed's bank was used, shares in percent; None where there was nothing to share."""
 
     cards: int
@@ -22,13 +22,13 @@ class CardUse(Struct, frozen=True, kw_only=True):
     never_retrieved: float | None
 
 
-def card_use(*, bank: Collection[CardId], answers: Iterable[Answered], fixed: Iterable[Pair]) -> CardUse:
+def card_use(*, bank: Collection[CardId], answers: Iterable[Answered], fixed: Iterable[Pair]) -> BankUse:
     """Count how often each card of a bank was shown, and how often to a question that memory fixed."""
     shown = Counter(card for answer in answers for card in answer.cards)
     credit = Counter(card for pair in fixed for card in pair.after.cards)
     shows, credits = [shown[card] for card in bank], sorted((credit[card] for card in bank), reverse=True)
     size = len(bank)
-    return CardUse(
+    return BankUse(
         cards=size,
         slots=sum(shows),
         in_fix_windows=100 * sum(count > 0 for count in credits) / size if size else None,

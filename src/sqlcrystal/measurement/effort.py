@@ -21,7 +21,7 @@ class CallProfile(Struct, frozen=True, kw_only=True):
     seconds_per_call: float | None = None
 
 
-class Effort(Struct, frozen=True, kw_only=True):
+class StudyEffort(Struct, frozen=True, kw_only=True):
     """Calls and tokens of a whole study.
 
     Without memory a question's prompts are the same under every seed, so a recording answers them once for collection,
@@ -35,7 +35,7 @@ class Effort(Struct, frozen=True, kw_only=True):
     """None where nobody has measured how long a call takes."""
 
 
-def effort(forecast: Forecast, profile: CallProfile, *, arms: int = 1, jobs: int = 1) -> Effort:
+def effort(forecast: Forecast, profile: CallProfile, *, arms: int = 1, jobs: int = 1) -> StudyEffort:
     """The calls of one collection, P_0 and P_K, and of `arms` memory arms on held-out questions."""
     questions, pairs, seeds = forecast.n_questions, forecast.n_pairs, forecast.design.seeds
     repaired = 1 + profile.failing * profile.repair_calls
@@ -44,7 +44,7 @@ def effort(forecast: Forecast, profile: CallProfile, *, arms: int = 1, jobs: int
     tokens += arms * pairs * (profile.answer_tokens + profile.memory_tokens)
     unrecorded = seeds * questions * repaired + (1 + arms) * pairs
     seconds = profile.seconds_per_call
-    return Effort(
+    return StudyEffort(
         calls=round(calls),
         tokens=round(tokens),
         calls_unrecorded=round(unrecorded),

@@ -26,7 +26,7 @@ QUESTIONS_AT_ONCE = 1_000_000
 """Questions simulated at once: some hundred megabytes."""
 
 
-class Design(Struct, frozen=True, kw_only=True):
+class PlannedStudy(Struct, frozen=True, kw_only=True):
     """A study to be run, and the truth it is assumed to meet; lift and spread in percentage points."""
 
     databases: int
@@ -42,7 +42,7 @@ class Design(Struct, frozen=True, kw_only=True):
 class Forecast(Struct, frozen=True, kw_only=True):
     """What a design can tell, in percentage points."""
 
-    design: Design
+    design: PlannedStudy
     n_questions: int
     n_pairs: int
     """Held-out question–seed pairs."""
@@ -56,7 +56,7 @@ class Forecast(Struct, frozen=True, kw_only=True):
     """The 95 % interval to expect."""
 
 
-class Expected(Struct, frozen=True, kw_only=True):
+class ExpectedInterval(Struct, frozen=True, kw_only=True):
     """What simulated studies of a design report, by one method; intervals are medians of their ends."""
 
     method: str
@@ -79,14 +79,14 @@ class ExpectedRatio(Struct, frozen=True, kw_only=True):
     """Share of studies whose interval has no end on at least one side."""
 
 
-def databases_of(truth: Truth, design: Design) -> list[DatabaseTruth]:
+def databases_of(truth: Truth, design: PlannedStudy) -> list[DatabaseTruth]:
     """The design's databases: the truth's in turn, as often as needed, each with the design's lift and size."""
     like = [database.moved_by(design.lift_pp / 100) for database in truth.databases]
     sized = like if design.questions is None else [replace(one, questions=design.questions) for one in like]
     return [sized[index % len(sized)] for index in range(min(design.databases, len(sized)))]
 
 
-def forecast(truth: Truth, design: Design) -> Forecast:
+def forecast(truth: Truth, design: PlannedStudy) -> Forecast:
     """The closed form: sampling within databases, the spread between them, and Satterthwaite's degrees of freedom."""
     from scipy.special import stdtrit
 
@@ -132,7 +132,7 @@ def _degrees(sizes: Floats, often: Floats) -> float:
     return 1 / float(often @ share**2 + (often @ leverage) ** 2 - often @ leverage**2)
 
 
-def needed(truth: Truth, design: Design, dimension: Dimension, *, power: float = POWER) -> int | None:
+def needed(truth: Truth, design: PlannedStudy, dimension: Dimension, *, power: float = POWER) -> int | None:
     """The smallest number of databases, questions a database, or seeds that gives the power; None where none does."""
 
     def enough(size: int) -> bool:
@@ -150,7 +150,7 @@ def needed(truth: Truth, design: Design, dimension: Dimension, *, power: float =
     return high
 
 
-def _with(design: Design, dimension: Dimension, size: int) -> Design:
+def _with(design: PlannedStudy, dimension: Dimension, size: int) -> PlannedStudy:
     if dimension == "databases":
         return replace(design, databases=size)
     if dimension == "questions":
@@ -159,8 +159,8 @@ def _with(design: Design, dimension: Dimension, size: int) -> Design:
 
 
 def expected(
-    truth: Truth, design: Design, *, method: str, studies: int, rng: np.random.Generator, resamples: int = 500
-) -> Expected:
+    truth: Truth, design: PlannedStudy, *, method: str, studies: int, rng: np.random.Generator, resamples: int = 500
+) -> ExpectedInterval:
     """What simulated studies of the design report."""
     parts = [
         intervals(made, method=method, rng=rng, resamples=resamples) for made in _simulated(truth, design, studies, rng)
@@ -168,7 +168,7 @@ def expected(
     value, low, high = (np.concatenate([getattr(part, name) for part in parts]) for name in ("value", "low", "high"))
     known = np.isfinite(low)
     outside = (low > 0) | (high < 0)
-    return Expected(
+    return ExpectedInterval(
         method=method,
         studies=len(value),
         interval_pp=(float(np.median(low[known])), float(np.median(high[known]))),
@@ -178,7 +178,9 @@ def expected(
     )
 
 
-def expected_ratio(truth: Truth, design: Design, *, studies: int, rng: np.random.Generator) -> ExpectedRatio | None:
+def expected_ratio(
+    truth: Truth, design: PlannedStudy, *, studies: int, rng: np.random.Generator
+) -> ExpectedRatio | None:
     """The ratio that simulated studies report, by Fieller's theorem; None where repair leaves no headroom."""
     if truth.repaired <= 0:
         return None
@@ -194,7 +196,7 @@ def expected_ratio(truth: Truth, design: Design, *, studies: int, rng: np.random
     )
 
 
-def _simulated(truth: Truth, design: Design, studies: int, rng: np.random.Generator) -> list[Studies]:
+def _simulated(truth: Truth, design: PlannedStudy, studies: int, rng: np.random.Generator) -> list[Studies]:
     """Studies of the design, so many at a time that memory stays bounded."""
     kinds = databases_of(truth, design)
     kinds = [kinds[index % len(kinds)] for index in range(design.databases)]
@@ -211,7 +213,7 @@ def _simulated(truth: Truth, design: Design, studies: int, rng: np.random.Genera
     ]
 
 
-def _population(kinds: list[DatabaseTruth], design: Design, studies: int, rng: np.random.Generator) -> Population:
+def _population(kinds: list[DatabaseTruth], design: PlannedStudy, studies: int, rng: np.random.Generator) -> Population:
     """The design's databases in every study, their lifts drawn anew around the common one."""
     known = np.array([(kind.questions, kind.floor, kind.broke) for kind in kinds])
     sizes, floor, breaks = np.repeat(known.T[:, None, :], studies, axis=1)

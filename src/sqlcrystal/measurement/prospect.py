@@ -4,13 +4,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.measurement.effort import CallProfile, Effort, effort
+from sqlcrystal.measurement.effort import CallProfile, StudyEffort, effort
 from sqlcrystal.measurement.power import (
-    Design,
     Dimension,
-    Expected,
+    ExpectedInterval,
     ExpectedRatio,
     Forecast,
+    PlannedStudy,
     expected,
     expected_ratio,
     forecast,
@@ -42,11 +42,11 @@ class Prospect(Struct, frozen=True, kw_only=True):
     truth: str
     forecast: Forecast
     power_wanted: float
-    expected: tuple[Expected, ...]
+    expected: tuple[ExpectedInterval, ...]
     ratio: ExpectedRatio | None
     needed: dict[str, int | None]
     """The size that gives the wanted power when the other two stay as they are; None where no size does."""
-    effort: Effort
+    effort: StudyEffort
     power_by_lift: tuple[Curve, ...]
     detectable_by_databases: tuple[Curve, ...]
 
@@ -54,7 +54,7 @@ class Prospect(Struct, frozen=True, kw_only=True):
 def prospect(
     truth: Truth,
     calls: CallProfile,
-    design: Design,
+    design: PlannedStudy,
     *,
     studies: int,
     rng: np.random.Generator,
@@ -82,7 +82,7 @@ def prospect(
     )
 
 
-def _power_by_lift(truth: Truth, design: Design, seen: Forecast) -> tuple[Curve, ...]:
+def _power_by_lift(truth: Truth, design: PlannedStudy, seen: Forecast) -> tuple[Curve, ...]:
     """The power at each lift: as designed, with half the databases, with twice as many."""
     lifts = np.linspace(0, 2 * max(seen.detectable_pp, abs(design.lift_pp)), 41)
     return tuple(
@@ -95,7 +95,7 @@ def _power_by_lift(truth: Truth, design: Design, seen: Forecast) -> tuple[Curve,
     )
 
 
-def _detectable_by_databases(truth: Truth, design: Design) -> tuple[Curve, ...]:
+def _detectable_by_databases(truth: Truth, design: PlannedStudy) -> tuple[Curve, ...]:
     """The lift found with 80 % power, against databases: with one seed and with the design's, at two sizes."""
     counts = [int(count) for count in np.unique(np.geomspace(3, max(100, 4 * design.databases), 30).astype(int))]
     size = forecast(truth, design).n_questions // design.databases

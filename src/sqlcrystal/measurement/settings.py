@@ -13,7 +13,7 @@ from sqlcrystal.measurement.flips import UNEVALUABLE
 from sqlcrystal.measurement.ratio import CrystallizationRatio, HeldOut, SeedCounts, crystallization_ratio
 
 
-class Answer(Protocol):
+class AnsweredQuestion(Protocol):
     """What measuring needs to know of one answered question; the ledger's outcomes fit."""
 
     @property
@@ -84,7 +84,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     by_rule: dict[str, tuple[Accuracy, Accuracy]]
 
 
-def accuracy(answers: Iterable[Answer], *, rule: str | None = None, first: bool = False) -> Accuracy:
+def accuracy(answers: Iterable[AnsweredQuestion], *, rule: str | None = None, first: bool = False) -> Accuracy:
     """Count right answers: by the headline rule or a named one, of the final SQL or the first attempt."""
     listed = list(answers)
     bits = [one.first_right if first else one.right if rule is None else one.rules[rule] for one in listed]
@@ -94,12 +94,12 @@ def accuracy(answers: Iterable[Answer], *, rule: str | None = None, first: bool 
 
 def measure(
     *,
-    floor: Sequence[Answer],
-    memory: Sequence[Answer],
-    repaired: Sequence[Answer] = (),
-    replay: Sequence[Answer] = (),
-    retention: Sequence[Answer] = (),
-    rerun: Sequence[Answer] = (),
+    floor: Sequence[AnsweredQuestion],
+    memory: Sequence[AnsweredQuestion],
+    repaired: Sequence[AnsweredQuestion] = (),
+    replay: Sequence[AnsweredQuestion] = (),
+    retention: Sequence[AnsweredQuestion] = (),
+    rerun: Sequence[AnsweredQuestion] = (),
 ) -> Settings:
     """The settings of one memory against its floor; the ratio needs the repair pass, and is None without it."""
     rules = sorted({rule for one in floor for rule in one.rules})
@@ -118,7 +118,7 @@ def measure(
 
 
 def seed_counts(
-    *, floor: Sequence[Answer], memory: Sequence[Answer], repaired: Sequence[Answer]
+    *, floor: Sequence[AnsweredQuestion], memory: Sequence[AnsweredQuestion], repaired: Sequence[AnsweredQuestion]
 ) -> tuple[SeedCounts, ...]:
     """Per seed, the counts the ratio is made of."""
     return tuple(
@@ -133,7 +133,9 @@ def seed_counts(
     )
 
 
-def held_out(*, floor: Sequence[Answer], memory: Sequence[Answer], repaired: Sequence[Answer]) -> list[HeldOut]:
+def held_out(
+    *, floor: Sequence[AnsweredQuestion], memory: Sequence[AnsweredQuestion], repaired: Sequence[AnsweredQuestion]
+) -> list[HeldOut]:
     """The three passes side by side, question by question, for the ratio's interval."""
     tables = [{(one.seed, one.database, one.question): one for one in answers} for answers in (floor, memory, repaired)]
     if not tables[0].keys() == tables[1].keys() == tables[2].keys():
@@ -152,5 +154,5 @@ def held_out(*, floor: Sequence[Answer], memory: Sequence[Answer], repaired: Seq
     ]
 
 
-def _right(answers: Sequence[Answer], seed: int) -> int:
+def _right(answers: Sequence[AnsweredQuestion], seed: int) -> int:
     return sum(one.right for one in answers if one.seed == seed)

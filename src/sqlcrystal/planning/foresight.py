@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sqlcrystal.benchmarks.split import Split
 from sqlcrystal.measurement.clusters import FEWEST_DATABASES
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
-from sqlcrystal.measurement.power import Design, forecast
+from sqlcrystal.measurement.power import PlannedStudy, forecast
 from sqlcrystal.measurement.truth import without_noise
 from sqlcrystal.planning.pilot import published_truth
 
@@ -48,7 +48,7 @@ def _detectable(sizes: list[int], seeds: int, held_out: float) -> float | None:
     like = tuple(
         replace(paper.databases[place % len(paper.databases)], questions=size) for place, size in enumerate(sizes)
     )
-    design = Design(
+    design = PlannedStudy(
         databases=len(sizes),
         questions=None,
         seeds=seeds,

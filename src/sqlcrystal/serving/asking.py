@@ -17,7 +17,7 @@ from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.desk import Desk, Site, current_user
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.freshness import FreshMemory
-from sqlcrystal.serving.hold_out import Arm, draw
+from sqlcrystal.serving.hold_out import ServingArm, draw
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.usefulness import conflict, result_digest, spread
@@ -107,9 +107,9 @@ def draft_answer(desk: Desk, question: Question, *, with_memory: bool) -> Draft:
     return _draft(desk, desk.site(question.database), question, with_memory=with_memory, notify=lambda _: None)
 
 
-def _twin(desk: Desk, site: Site, draft: Draft, shown: AnswerRecord, arm: Arm) -> AnswerRecord | None:
+def _twin(desk: Desk, site: Site, draft: Draft, shown: AnswerRecord, arm: ServingArm) -> AnswerRecord | None:
     """What the other arm answers, for the account only; None where its model failed."""
-    other = Arm(memory=not arm.memory, share=arm.share)
+    other = ServingArm(memory=not arm.memory, share=arm.share)
     no_card = not draft.used if arm.memory else not FreshMemory(desk, site).recall(draft.question)
     if no_card and not draft.replayed:  # without a card both arms ask the very same
         return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), **_NO_COST)
@@ -126,7 +126,7 @@ def _new_id() -> str:
     return secrets.token_hex(6)
 
 
-def _record(desk: Desk, site: Site, draft: Draft, *, by: str, arm: Arm, seconds: float) -> AnswerRecord:
+def _record(desk: Desk, site: Site, draft: Draft, *, by: str, arm: ServingArm, seconds: float) -> AnswerRecord:
     execution = draft.execution
     rows = execution.rows if isinstance(execution, Rows) else ()
     digest = result_digest(execution)

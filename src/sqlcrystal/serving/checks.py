@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from sqlcrystal.admission import Assertion, ExternalCheck
-from sqlcrystal.admission.assertion import Expectation, Value
 from sqlcrystal.bank import AnswerRecord, Verdict
-from sqlcrystal.config import AssertionEntry
 from sqlcrystal.errors import CheckError
 from sqlcrystal.pipeline import admit
 from sqlcrystal.protocols import Verifier
@@ -51,16 +49,12 @@ def vouch(desk: Desk, site: Site, record: AnswerRecord, episode: Episode | None)
 def _verifiers(site: Site) -> Iterator[Verifier]:
     for number, entry in enumerate(site.entry.assertion, start=1):
         name = entry.name or f"assertion {number}"
-        yield Assertion(site.database, entry.sql, expect=_expectation(entry), by=name)
+        yield Assertion(site.database, entry.sql, expect=entry.expect, by=name)
     check = site.entry.check
     if check.startswith(("http://", "https://")):
         yield ExternalCheck.callback(check)
     elif check:
         yield ExternalCheck.command(shlex.split(check))
-
-
-def _expectation(entry: AssertionEntry) -> Expectation:
-    return entry.expect if isinstance(entry.expect, str) else Value(entry.expect.value)
 
 
 def _name(verifier: Verifier) -> str:

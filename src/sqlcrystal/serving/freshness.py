@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlcrystal.bank.revalidation import Outcome, run_again
+from sqlcrystal.bank.revalidation import CheckOutcome, run_again
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.types import Card, Question, Retrieved
 
@@ -40,5 +40,5 @@ def still_runs(desk: Desk, site: Site, cards: Sequence[Card]) -> dict[str, bool]
     bank = desk.store.bank
     stale = bank.stale(site.name, fingerprint, among=[card.id for card in older])
     outcomes = {card.id: run_again(bank, card, site.database, timeout=SECONDS)[0] for card in older if card.id in stale}
-    bank.mark_valid([name for name, outcome in outcomes.items() if outcome is Outcome.RAN], fingerprint)
-    return {card.id: outcomes.get(card.id) is not Outcome.QUARANTINED for card in cards}
+    bank.mark_valid([name for name, outcome in outcomes.items() if outcome is CheckOutcome.RAN], fingerprint)
+    return {card.id: outcomes.get(card.id) is not CheckOutcome.QUARANTINED for card in cards}

@@ -9,7 +9,7 @@ from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.types import Question
 
 
-class Arm(NamedTuple):
+class ServingArm(NamedTuple):
     """Whether a question may see cards, by which chance it may not, and whether the other arm answers as well."""
 
     memory: bool
@@ -17,14 +17,14 @@ class Arm(NamedTuple):
     both: bool = False
 
 
-def draw(desk: Desk, site: Site, question: Question, *, wanted: bool | None) -> Arm:
+def draw(desk: Desk, site: Site, question: Question, *, wanted: bool | None) -> ServingArm:
     """The arm of a question today; who says what they want is not drawn, and not measured."""
     entry = site.entry
     if wanted is not None or not entry.hold_out:
-        return Arm(memory=wanted is not False)
+        return ServingArm(memory=wanted is not False)
     day = datetime.now(UTC).date().isoformat()
     out = held_out(seed=desk.team.seed, database=site.name, question=question.text, day=day, share=entry.hold_out)
-    return Arm(memory=not out, share=entry.hold_out, both=entry.both_arms)
+    return ServingArm(memory=not out, share=entry.hold_out, both=entry.both_arms)
 
 
 def held_out(*, seed: int, database: str, question: str, day: str, share: float) -> bool:

@@ -1,7 +1,7 @@
 """One unit through the pipeline: retrieve → solve → execute → score, and for a collection repair → admit → write."""
 
 from sqlcrystal import assembly, pipeline
-from sqlcrystal.benchmarks.oracle import UNJUDGED, Judgement
+from sqlcrystal.benchmarks.oracle import UNJUDGED, RuleBits
 from sqlcrystal.config import StudyFile
 from sqlcrystal.consumption import NoMemory
 from sqlcrystal.errors import ModelRejected
@@ -149,8 +149,8 @@ class Performer:
         lesson: pipeline.Lesson | None,
         *,
         sql: str | None,
-        first: Judgement,
-        final: Judgement,
+        first: RuleBits,
+        final: RuleBits,
     ) -> Outcome:
         rule = self.study.rule
         rounds = lesson.effort.rounds if lesson else ()

@@ -56,7 +56,7 @@ def power(
     import msgspec
     import numpy as np
 
-    from sqlcrystal.measurement.power import Design
+    from sqlcrystal.measurement.power import PlannedStudy
     from sqlcrystal.measurement.prospect import prospect
     from sqlcrystal.measurement.truth import without_noise
     from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_calls, pilot_truth, published_truth
@@ -67,7 +67,7 @@ def power(
     calls = PUBLISHED_CALLS if truth == "paper" else pilot_calls(Path(truth))
     if seconds_per_call is not None:
         calls = msgspec.structs.replace(calls, seconds_per_call=seconds_per_call)
-    design = Design(
+    design = PlannedStudy(
         databases=databases or len(known.databases),
         questions=questions,
         seeds=seeds or known.seeds,

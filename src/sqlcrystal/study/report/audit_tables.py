@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement import leakage as leakage_audit
 from sqlcrystal.measurement.adoption import Traced, Window, trace, trace_depth
-from sqlcrystal.measurement.card_use import CardUse, card_use
+from sqlcrystal.measurement.card_use import BankUse, card_use
 from sqlcrystal.measurement.flips import Pair, breaks, fixes
 from sqlcrystal.measurement.substitution import Substitution, overlap
 from sqlcrystal.study.report.arm_rows import not_shown
@@ -254,13 +254,13 @@ def card_usage(facts: Facts) -> Body | None:
     )
 
 
-def _used(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> CardUse:
+def _used(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> BankUse:
     answers = [row for row in facts.rows(arm) if row.seed == seed]
     mine = [pair for pair in fixed if pair.after.seed == seed]
     return card_use(bank=list(facts.bank(arm, seed)), answers=answers, fixed=mine)
 
 
-def _ranges(used: Sequence[CardUse]) -> Row:
+def _ranges(used: Sequence[BankUse]) -> Row:
     def span(values: Sequence[float | None], digits: int) -> str:
         known = sorted(value for value in values if value is not None)
         low, high = (f"{value:.{digits}f}" for value in (known[0], known[-1])) if known else (NONE, NONE)

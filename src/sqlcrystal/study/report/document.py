@@ -18,7 +18,7 @@ from sqlcrystal.study.report.gallery import Exhibit, gallery
 from sqlcrystal.study.report.paper import beside_the_paper, published
 from sqlcrystal.study.report.sentences import Sentences, sentences
 from sqlcrystal.study.report.summary import Summary, summarize
-from sqlcrystal.study.report.table import Absent, Table
+from sqlcrystal.study.report.table import Absent, ReportTable
 
 FIGURE_SECTIONS = {"crystallization": 0, "mechanism": 1, "decisions": 2, "widths": 2}
 """In which section of the tables each figure stands."""
@@ -29,7 +29,7 @@ class Section(Struct, frozen=True, kw_only=True):
 
     heading: str
     figures: tuple[Figure, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[ReportTable, ...]
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -48,12 +48,12 @@ class Document(Struct, frozen=True, kw_only=True):
     absent: tuple[Absent, ...]
     """Tables and figures that cannot be made."""
     conditions: tuple[tuple[str, str], ...]
-    against: Table | None
-    paper: dict[str, Table]
+    against: ReportTable | None
+    paper: dict[str, ReportTable]
     """The paper's tables by the key of the study's own; empty unless asked for."""
 
     @property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[ReportTable, ...]:
         """Every table of the study, in order."""
         own = tuple(table for section in self.sections for table in section.tables)
         return (self.against, *own) if self.against else own
@@ -99,7 +99,7 @@ def _sections(
     for index, (heading, specs) in enumerate(table_sections(workload).items()):
         made = [spec.make(runs) for spec in specs]
         figures = tuple(f for f in drawn if isinstance(f, Figure) and FIGURE_SECTIONS[f.key] == index)
-        tables = tuple(table for table in made if isinstance(table, Table))
+        tables = tuple(table for table in made if isinstance(table, ReportTable))
         absent += [table for table in made if isinstance(table, Absent)]
         if figures or tables:
             kept.append(Section(heading=heading, figures=figures, tables=tables))

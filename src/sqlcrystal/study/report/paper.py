@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlcrystal.study.report.comparisons import HEADLINE_KEY, ROSTER, findings
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.summary import Summary
-from sqlcrystal.study.report.table import Table
+from sqlcrystal.study.report.table import ReportTable
 from sqlcrystal.study.report.wording import METHOD_NAMES, NONE, interval, percent, points, probability
 
 
@@ -81,10 +81,10 @@ class Paper(Struct, frozen=True, kw_only=True, dict=True):
         """The comparisons by their key in the roster."""
         return {one.key: one for one in self.comparison}
 
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[ReportTable, ...]:
         """The paper's tables, ready to render."""
         return tuple(
-            Table(key=f"paper-{key}", title=f"Paper: {one.title}", columns=one.columns, rows=one.rows)
+            ReportTable(key=f"paper-{key}", title=f"Paper: {one.title}", columns=one.columns, rows=one.rows)
             for key, one in self.table.items()
         )
 
@@ -97,10 +97,10 @@ def published() -> Paper:
     )
 
 
-def beside_the_paper(facts: Facts, summary: Summary) -> Table:
+def beside_the_paper(facts: Facts, summary: Summary) -> ReportTable:
     """The study's headline and comparisons beside the published ones."""
     theirs = published().headline
-    return Table(
+    return ReportTable(
         key="against-paper",
         title="This study beside the paper",
         columns=(

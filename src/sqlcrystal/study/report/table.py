@@ -20,7 +20,7 @@ class Body(Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-class Table(Struct, frozen=True, kw_only=True):
+class ReportTable(Struct, frozen=True, kw_only=True):
     """A table with its name; every format renders this and nothing else."""
 
     key: str
@@ -53,12 +53,12 @@ class TableSpec:
     paper: str = field(default="")
     """The label of the paper's table it answers to; empty for what the paper says in words, or not at all."""
 
-    def make(self, runs: "Sequence[Facts]") -> Table | Absent:
+    def make(self, runs: "Sequence[Facts]") -> ReportTable | Absent:
         """The table, or what it would need."""
         body = self.of_run(runs[0]) if self.of_run else self.across(runs) if self.across else None
         if body is None or not body.rows:
             return Absent(key=self.key, title=self.title, needs=self.needs)
-        return Table(
+        return ReportTable(
             key=self.key,
             title=self.title,
             columns=body.columns,

@@ -2,12 +2,12 @@
 
 import re
 
-from sqlcrystal.study.report.table import Table
+from sqlcrystal.study.report.table import ReportTable
 
 NUMERIC = re.compile(r"[+−<]?[\d.,]+( ?%| ?pp|M|K|×)?|—|[+−]?[\d.,]+( ?/ ?[+−]?[\d.,]+)+")
 
 
-def numeric_columns(table: Table) -> tuple[bool, ...]:
+def numeric_columns(table: ReportTable) -> tuple[bool, ...]:
     """Which columns hold figures and are set flush right."""
     body = [row for row in table.rows if len(row) == len(table.columns)]
     return tuple(

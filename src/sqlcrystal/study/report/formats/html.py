@@ -9,7 +9,7 @@ from sqlcrystal.study.report.drawing import Figure, page_svgs
 from sqlcrystal.study.report.formats.cells import numeric_columns
 from sqlcrystal.study.report.gallery import Exhibit, Shown
 from sqlcrystal.study.report.summary import Summary
-from sqlcrystal.study.report.table import Table
+from sqlcrystal.study.report.table import ReportTable
 from sqlcrystal.study.report.wording import interval, percent, plural, points, probability
 
 LONG = 20
@@ -147,7 +147,7 @@ def _figure(figure: Figure) -> str:
     )
 
 
-def to_html(table: Table, theirs: Table | None = None) -> str:
+def to_html(table: ReportTable, theirs: ReportTable | None = None) -> str:
     """A table under its title, the paper's own folded beneath it; audits and long tables are folded as a whole."""
     inner = _scrolling(table) + (_folded("The paper's own figures", _scrolling(theirs)) if theirs else "")
     if table.folded or len(table.rows) > LONG:
@@ -157,7 +157,7 @@ def to_html(table: Table, theirs: Table | None = None) -> str:
     return f'<section class="table" id="table-{table.key}">{body}</section>'
 
 
-def _scrolling(table: Table) -> str:
+def _scrolling(table: ReportTable) -> str:
     """The table in a scrolling box of its own, so that a phone's page never scrolls sideways, and a hint."""
     align = [' class="num"' if flag else "" for flag in numeric_columns(table)]
     head = "".join(f'<th scope="col"{a}>{escape(c)}</th>' for c, a in zip(table.columns, align, strict=True))

@@ -1,7 +1,7 @@
 """Tables for LaTeX: booktabs with caption and label; needs booktabs and amssymb."""
 
 from sqlcrystal.study.report.formats.cells import numeric_columns
-from sqlcrystal.study.report.table import Table
+from sqlcrystal.study.report.table import ReportTable
 
 ESCAPED = {
     "\\": r"\textbackslash{}",
@@ -44,7 +44,7 @@ TEMPLATE = r"""\begin{table}[t]
 """
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: ReportTable) -> str:
     """One table."""
     return TEMPLATE % {
         "caption": escape(f"{table.title}. {table.note}".strip()),
@@ -55,7 +55,7 @@ def to_latex(table: Table) -> str:
     }
 
 
-def _line(table: Table, index: int) -> str:
+def _line(table: ReportTable, index: int) -> str:
     row = table.rows[index]
     if len(row) > 1:
         return " & ".join(map(escape, row)) + r" \\"

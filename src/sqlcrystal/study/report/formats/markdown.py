@@ -7,7 +7,7 @@ from sqlcrystal.study.report.document import Document
 from sqlcrystal.study.report.drawing import Figure
 from sqlcrystal.study.report.formats.cells import numeric_columns
 from sqlcrystal.study.report.gallery import Exhibit
-from sqlcrystal.study.report.table import Cells, Table
+from sqlcrystal.study.report.table import Cells, ReportTable
 
 
 def to_report(document: Document) -> str:
@@ -39,7 +39,7 @@ def to_report(document: Document) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: ReportTable) -> str:
     """A pipe table under its title, with the note below."""
     width = len(table.columns)
 

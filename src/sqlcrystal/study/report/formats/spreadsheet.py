@@ -4,10 +4,10 @@ import csv
 import io
 
 from sqlcrystal.outgoing import csv_cell
-from sqlcrystal.study.report.table import Table
+from sqlcrystal.study.report.table import ReportTable
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: ReportTable) -> str:
     """Comma-separated, figures with an ASCII minus so that a spreadsheet reads them."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
