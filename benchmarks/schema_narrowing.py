@@ -37,7 +37,7 @@ def measure(given: argparse.Namespace) -> dict:
     """Every figure of the table."""
     from sqlcrystal.benchmarks.spider import load_dev
     from sqlcrystal.models import open_embedder
-    from sqlcrystal.solving import Narrowing
+    from sqlcrystal.solving.narrowing import Narrowing
 
     benchmark = load_dev(given.data)
     tables, merged = one_schema(benchmark)

@@ -4,9 +4,9 @@ What a program needs stands here: the verbs, and the records they take and give.
 for, so that `import sqlcrystal` costs next to nothing. Modules below are for who wants to exchange a part.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from sqlcrystal.first_use import on_first_use
 from sqlcrystal.version import __version__
 
 if TYPE_CHECKING:
@@ -60,33 +60,24 @@ __all__ = [
     "score_predictions",
 ]
 
-_MODULES = {
-    "sqlcrystal.bank": ("CardStore",),
-    "sqlcrystal.benchmarks.cases": ("Benchmark", "Case"),
-    "sqlcrystal.benchmarks.catalogue": ("load_benchmark",),
-    "sqlcrystal.benchmarks.evaluate": ("Scoring", "score_predictions"),
-    "sqlcrystal.config": ("StudyFile", "read_study"),
-    "sqlcrystal.databases": ("open_database",),
-    "sqlcrystal.errors": ("InfrastructureError", "SqlcrystalError", "UserError"),
-    "sqlcrystal.measurement.comparison": ("Comparison", "compare"),
-    "sqlcrystal.measurement.outcome_files": ("read_outcomes",),
-    "sqlcrystal.models": ("Recorded", "Recording", "open_embedder", "open_model"),
-    "sqlcrystal.serving": ("AsyncCrystal", "Crystal", "ServedAnswer"),
-    "sqlcrystal.study.opening": ("run_study",),
-    "sqlcrystal.types": (
-        *("Attempt", "Card", "Completion", "Episode", "Failure", "Message", "Question", "Rows", "Sampling"),
-    ),
-}
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    """Load a public name on first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'sqlcrystal' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "bank": ("CardStore",),
+        "benchmarks.cases": ("Benchmark", "Case"),
+        "benchmarks.catalogue": ("load_benchmark",),
+        "benchmarks.evaluate": ("Scoring", "score_predictions"),
+        "config": ("StudyFile", "read_study"),
+        "databases": ("open_database",),
+        "errors": ("InfrastructureError", "SqlcrystalError", "UserError"),
+        "measurement.comparison": ("Comparison", "compare"),
+        "measurement.outcome_files": ("read_outcomes",),
+        "models": ("Recorded", "Recording", "open_embedder", "open_model"),
+        "serving": ("AsyncCrystal", "Crystal", "ServedAnswer"),
+        "study.opening": ("run_study",),
+        "types": (*("Attempt", "Card", "Completion", "Episode", "Failure", "Message", "Question", "Rows", "Sampling"),),
+    },
+)
 
 
 def __dir__() -> list[str]:

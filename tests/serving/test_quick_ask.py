@@ -1,6 +1,9 @@
 """`ask` reads plain arguments without the command-line library; both readers must understand the same."""
 
 import inspect
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from shop import build
 from sqlcrystal.interfaces.cli import ask
 from sqlcrystal.interfaces.cli.answering import answer_question
 from sqlcrystal.interfaces.cli.quick import ASK_FLAGS, ASK_VALUES, quick_ask
@@ -40,3 +44,19 @@ def test_what_is_read_without_the_library_is_what_the_library_reads(
 def test_every_quick_argument_is_one_of_the_command() -> None:
     known = set(inspect.signature(answer_question).parameters)
     assert {*ASK_VALUES.values(), *(name for name, _ in ASK_FLAGS.values())} <= known
+
+
+def test_a_first_question_waits_for_nothing_that_only_its_answer_needs(tmp_path: Path) -> None:
+    """Until the language model is asked, neither the store's library nor vectors, nor the SQL parser, is loaded."""
+    build(tmp_path / "shop.sqlite")
+    slow = ("sqlalchemy", "numpy", "sqlglot", "typer", "wordllama")
+    script = (
+        "import sys\n"
+        "from sqlcrystal.models.endpoint import Endpoint\n"
+        f"Endpoint.post = lambda *_: sys.exit(','.join(name for name in {slow} if name in sys.modules))\n"
+        "sys.argv = ['sqlcrystal', 'ask', 'How many?', '--db', 'shop.sqlite', '--model', 'http://127.0.0.1:9/v1#m']\n"
+        "from sqlcrystal.interfaces.cli.app import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""

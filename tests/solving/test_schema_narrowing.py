@@ -13,7 +13,8 @@ from cardbox import HashingEmbedder
 from shop import build
 from sqlcrystal.databases import open_database
 from sqlcrystal.protocols import Database
-from sqlcrystal.solving import Narrowing, Presenter, build_prompt, described_schema
+from sqlcrystal.solving import Presenter, build_prompt, described_schema
+from sqlcrystal.solving.narrowing import Narrowing
 from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.types import Column, Question, Rows, Table
 

@@ -1,29 +1,37 @@
-"""The store: cards per database, answers and verdicts; durable, inspectable, in SQLite or PostgreSQL."""
+"""The store: cards per database, answers and verdicts; durable, inspectable, in SQLite or PostgreSQL.
 
-from sqlcrystal.bank.access import Grant, Scope
-from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_entries, import_jsonl
-from sqlcrystal.bank.forgetting import Forgotten
-from sqlcrystal.bank.frozen import FrozenBank
-from sqlcrystal.bank.places import Place
-from sqlcrystal.bank.records import (
-    Added,
-    AnswerRecord,
-    CardEffect,
-    CardUse,
-    Change,
-    Decided,
-    Decision,
-    Entry,
-    Judged,
-    Proposal,
-    Traffic,
-    Verdict,
-    Waiting,
-)
-from sqlcrystal.bank.revalidation import CheckedCard, CheckReport, check_cards
-from sqlcrystal.bank.store import Revocation, Store
-from sqlcrystal.bank.text import question_key
+Names are loaded when they are first asked for: where there is no store yet, none is opened before the answer.
+"""
+
+from typing import TYPE_CHECKING
+
+from sqlcrystal.first_use import on_first_use
+
+if TYPE_CHECKING:
+    from sqlcrystal.bank.access import Grant, Scope
+    from sqlcrystal.bank.cards import CardStore
+    from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_entries, import_jsonl
+    from sqlcrystal.bank.forgetting import Forgotten
+    from sqlcrystal.bank.frozen import FrozenBank
+    from sqlcrystal.bank.places import Place
+    from sqlcrystal.bank.records import (
+        Added,
+        AnswerRecord,
+        CardEffect,
+        CardUse,
+        Change,
+        Decided,
+        Decision,
+        Entry,
+        Judged,
+        Proposal,
+        Traffic,
+        Verdict,
+        Waiting,
+    )
+    from sqlcrystal.bank.revalidation import CheckedCard, CheckReport, check_cards
+    from sqlcrystal.bank.store import Revocation, Store
+    from sqlcrystal.bank.text import question_key
 
 __all__ = [
     "Added",
@@ -56,3 +64,33 @@ __all__ = [
     "import_jsonl",
     "question_key",
 ]
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "access": ("Grant", "Scope"),
+        "cards": ("CardStore",),
+        "exchange": ("ImportReport", "export_jsonl", "import_entries", "import_jsonl"),
+        "forgetting": ("Forgotten",),
+        "frozen": ("FrozenBank",),
+        "places": ("Place",),
+        "records": (
+            "Added",
+            "AnswerRecord",
+            "CardEffect",
+            "CardUse",
+            "Change",
+            "Decided",
+            "Decision",
+            "Entry",
+            "Judged",
+            "Proposal",
+            "Traffic",
+            "Verdict",
+            "Waiting",
+        ),
+        "revalidation": ("CheckedCard", "CheckReport", "check_cards"),
+        "store": ("Revocation", "Store"),
+        "text": ("question_key",),
+    },
+)

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from sqlcrystal.bank.text import AnyText
+from sqlcrystal.bank.any_text import AnyText
 
 metadata = sa.MetaData()
 

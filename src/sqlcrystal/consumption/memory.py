@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from sqlcrystal.consumption.selection import own_cards
 from sqlcrystal.protocols import Bank, Retriever
-from sqlcrystal.types import Card, Question, Retrieved
+from sqlcrystal.types import Card, CardId, Question, Retrieved
 
 CardOrder = Literal["rank", "stable"]
+
+
+def own_cards(question: Question, bank: Bank) -> frozenset[CardId]:
+    """Every card that came from this very question: what retention must not show it again."""
+    return frozenset(card.id for card in bank.cards(question.database) if card.question.id == question.id)
 
 
 class BankMemory:

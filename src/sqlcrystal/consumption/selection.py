@@ -7,19 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.protocols import Bank
-from sqlcrystal.types import Card, CardId, Question, Retrieved
+from sqlcrystal.types import Card, CardId, Retrieved
 
 Excluded: TypeAlias = CardId | frozenset[CardId] | None
 
 DECIMALS = 6
 """Scores are rounded to this many places, below what threads and BLAS kernels change, so that equal cards tie."""
 MARGIN = 1e-5
-
-
-def own_cards(question: Question, bank: Bank) -> frozenset[CardId]:
-    """Every card that came from this very question: what retention must not show it again."""
-    return frozenset(card.id for card in bank.cards(question.database) if card.question.id == question.id)
 
 
 def excluded_ids(exclude: Excluded) -> frozenset[CardId]:

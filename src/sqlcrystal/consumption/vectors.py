@@ -1,6 +1,7 @@
 """Vectors by content: a text is embedded once, whoever asks again."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -17,11 +18,16 @@ class Vectors:
 
     def __init__(self, embedder: Embedder, *, remembered: int = REMEMBERED) -> None:
         """Remember at most so many texts, the newest ones."""
-        self.name, self.digest = embedder.name, embedder.digest
+        self.name = embedder.name
         self._embedder = embedder
         self._limit = remembered
         self._rows: dict[str, NDArray[np.float32]] = {}
         self._lock = Lock()
+
+    @cached_property
+    def digest(self) -> str:
+        """The embedder's."""
+        return self._embedder.digest
 
     @classmethod
     def of(cls, embedder: Embedder) -> "Vectors":

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -35,9 +36,13 @@ class WordLlamaEmbedder:
         """Name the weights inside the installed package; they are read on first use."""
         self._folder = _package_folder("wordllama")
         self.name = "wordllama"
-        self.digest = _file_digest(self._folder / "weights" / "l2_supercat_256.safetensors")
         self._lock = threading.Lock()
         self._model: Any = None
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the weights; a study writes it down, and who only asks need not wait for it."""
+        return _file_digest(self._folder / "weights" / "l2_supercat_256.safetensors")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One unit row per text."""

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import httpx
 import msgspec
 from msgspec import Struct
 
@@ -25,6 +24,9 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
+
+if TYPE_CHECKING:
+    import httpx
 
 T = TypeVar("T")
 
@@ -129,7 +131,7 @@ class Endpoint:
                 self._client.close()
                 self._client = None
 
-    def _connect(self) -> httpx.Client:
+    def _connect(self) -> "httpx.Client":
         with self._lock:
             if self._client is None:
                 filled = {
@@ -139,12 +141,16 @@ class Endpoint:
                 headers = {**filled, "content-type": "application/json"}
                 if self._api_key:
                     headers["authorization"] = f"Bearer {_from_environment(self._api_key)}"
+                import httpx  # which loads slowly, and only who asks an endpoint needs it
+
                 limits = httpx.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency)
                 self._client = httpx.Client(headers=headers, limits=limits)
             return self._client
 
-    def _send(self, client: httpx.Client, path: str, content: bytes, ends: float) -> bytes:
+    def _send(self, client: "httpx.Client", path: str, content: bytes, ends: float) -> bytes:
         """One attempt; its own time is cut at the deadline."""
+        import httpx
+
         allowed = min(self.policy.timeout, ends - time.monotonic())
         cut = time.monotonic() + allowed
         try:
@@ -159,7 +165,7 @@ class Endpoint:
         self._check_status(response, answer)
         return answer
 
-    def _check_status(self, response: httpx.Response, answer: bytes) -> None:
+    def _check_status(self, response: "httpx.Response", answer: bytes) -> None:
         status = response.status_code
         if status == 200:
             return
@@ -182,7 +188,7 @@ def bad_reply(message: str) -> TransientError:
     return TransientError(BadReply(message))
 
 
-def _read_until(response: httpx.Response, ends: float) -> bytes:
+def _read_until(response: "httpx.Response", ends: float) -> bytes:
     """The whole body, the connection cut when time is up: a read timeout alone restarts with every byte."""
     connection = response.extensions["network_stream"].get_extra_info("socket")
 

@@ -3,8 +3,9 @@
 Names are loaded when they are first asked for: a command that answers one question should not wait for the others.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from sqlcrystal.first_use import on_first_use
 
 if TYPE_CHECKING:
     from sqlcrystal.serving.answers import Event, Offer, ServedAnswer, UsedCard
@@ -26,18 +27,13 @@ __all__ = [
     "UsedCard",
 ]
 
-_MODULES = {
-    "answers": ("Event", "Offer", "ServedAnswer", "UsedCard"),
-    "asynchronous": ("AsyncCrystal",),
-    "banking": ("Ruling",),
-    "crystal": ("Crystal", "DatabaseState"),
-    "verdicts": ("Correction", "Rejection"),
-}
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    """The name from its module, on first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "answers": ("Event", "Offer", "ServedAnswer", "UsedCard"),
+        "asynchronous": ("AsyncCrystal",),
+        "banking": ("Ruling",),
+        "crystal": ("Crystal", "DatabaseState"),
+        "verdicts": ("Correction", "Rejection"),
+    },
+)

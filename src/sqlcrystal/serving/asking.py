@@ -110,7 +110,7 @@ def draft_answer(desk: Desk, question: Question, *, with_memory: bool) -> Draft:
 def _twin(desk: Desk, site: Site, draft: Draft, shown: AnswerRecord, arm: ServingArm) -> AnswerRecord | None:
     """What the other arm answers, for the account only; None where its model failed."""
     other = ServingArm(memory=not arm.memory, share=arm.share)
-    no_card = not draft.used if arm.memory else not FreshMemory(desk, site).recall(draft.question)
+    no_card = not draft.retrieved if arm.memory else not FreshMemory(desk, site).recall(draft.question)
     if no_card and not draft.replayed:  # without a card both arms ask the very same
         return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), **_NO_COST)
     started = time.perf_counter()
@@ -142,7 +142,7 @@ def _record(desk: Desk, site: Site, draft: Draft, *, by: str, arm: ServingArm, s
         rows=rows[:KEPT_ROWS] if site.entry.values == "allowed" else None,
         row_count=len(rows),
         result_digest=digest,
-        cards=tuple(CardUse(card.id, card.score) for card in draft.used),
+        cards=tuple(CardUse(found.card.id, found.score) for found in draft.retrieved),
         memory=arm.memory,
         share=arm.share,
         replayed=draft.replayed,
@@ -151,7 +151,7 @@ def _record(desk: Desk, site: Site, draft: Draft, *, by: str, arm: ServingArm, s
         completion_tokens=sum(call.completion.completion_tokens for call in draft.calls),
         seconds=round(seconds, 6),
         spread=spread(desk, draft, digest),
-        conflict=conflict(desk, site, draft, digest),
+        conflict=conflict(site, draft, digest),
         error=_error(draft),
     )
 
@@ -164,11 +164,11 @@ def _error(draft: Draft) -> str:
 
 def _offer(desk: Desk, site: Site, draft: Draft, record: AnswerRecord) -> Offer | None:
     """The stored query with this question's literals, where it gives another result than the model's."""
-    if draft.replayed or not draft.used or is_private(site):
+    if draft.replayed or not draft.retrieved or is_private(site):
         return None
     from sqlcrystal.serving.replay import adaptation
 
-    found = adaptation(desk, site, draft.question, [card.id for card in draft.used])
+    found = adaptation(site, draft.question, [found.card for found in draft.retrieved])
     if found is None or result_digest(found.execution) == record.result_digest:
         return None
     offer = Offer(id=new_proposal_id(), card=found.card.id, sql=found.sql, exchanged=found.exchanged)

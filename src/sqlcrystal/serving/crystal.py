@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, CheckReport, Entry, Proposal, Revocation, Store, Waiting, check_cards
+from sqlcrystal.bank import AnswerRecord, Entry, Proposal, Waiting
 from sqlcrystal.config import TEAM_FILE, TeamFile, read_team
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.protocols import Embedder, LanguageModel
@@ -19,6 +19,7 @@ from sqlcrystal.serving.locations import absolute
 from sqlcrystal.types import Card, CardStatus, Execution, Question, Retrieved
 
 if TYPE_CHECKING:
+    from sqlcrystal.bank import CheckReport, Revocation, Store
     from sqlcrystal.serving.banking import Ruling
     from sqlcrystal.serving.value import Value
     from sqlcrystal.serving.verdicts import Correction, Rejection
@@ -75,7 +76,7 @@ class Crystal:
         return crystal
 
     @property
-    def store(self) -> Store:
+    def store(self) -> "Store":
         """The store behind it."""
         return self.desk.store
 
@@ -194,13 +195,15 @@ class Crystal:
         """Take a card out for good; what was done to it is remembered."""
         self.store.bank.delete(card_id, by=self.desk.person(by), reason=reason)
 
-    def revoke(self, *, revoked_by: str = "", **which: Any) -> Revocation:
+    def revoke(self, *, revoked_by: str = "", **which: Any) -> "Revocation":
         """Undo a verifier (`by`, `signal`, `since`, `database`), and say which answers leaned on its cards."""
         return self.store.revoke(revoked_by=self.desk.person(revoked_by), **which)
 
-    def check(self, database: str | None = None, *, release: bool = False) -> CheckReport:
+    def check(self, database: str | None = None, *, release: bool = False) -> "CheckReport":
         """Run every card of a database again, and quarantine what fails."""
         site = self.desk.site(self.desk.choose(database))
+        from sqlcrystal.bank import check_cards
+
         return check_cards(self.store.bank, site.database, release=release)
 
     # ── opening and closing ──────────────────────────────────────────────────────────────────────────────────────────

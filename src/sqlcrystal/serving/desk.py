@@ -3,13 +3,13 @@
 import getpass
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from sqlcrystal.bank import FrozenBank, Place, Store
+from sqlcrystal.bank import FrozenBank
 from sqlcrystal.config import DatabaseEntry, TeamFile, is_url, model_table, resolve_secrets
-from sqlcrystal.consumption import BankMemory, NoMemory, Vectors
+from sqlcrystal.consumption import BankMemory, NoMemory
 from sqlcrystal.databases import open_database
 from sqlcrystal.errors import ConfigError, UserError
 from sqlcrystal.once import Once
@@ -17,6 +17,9 @@ from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Bank, Database, Embedder, LanguageModel, Retriever
 from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_place, without_password
 from sqlcrystal.solving import Presenter
+
+if TYPE_CHECKING:
+    from sqlcrystal.bank import Place, Store
 
 MOST_HEARD = 1_000
 """Questions over databases whose values are never kept that stay in memory, for repairs and corrections."""
@@ -111,15 +114,17 @@ class Desk:
         """Keep in the store where a database lies that no settings name."""
         if site.name in self.team.databases or site.name in self._remembered:
             return
+        from sqlcrystal.bank import Place
+
         model = self.team.model if isinstance(self.team.model, str) else ""
         self.store.places.remember(Place(database=site.name, url=without_password(site.entry.url), model=model))
         self._remembered.add(site.name)
 
-    def known_places(self) -> list[Place]:
+    def known_places(self) -> "list[Place]":
         """Where databases were asked before without settings, the last one first."""
         return self.store.places.all() if self.store_exists() else []
 
-    def _place(self, name: str) -> Place | None:
+    def _place(self, name: str) -> "Place | None":
         return next((place for place in self.known_places() if place.database == name), None)
 
     def _entry(self, name: str) -> DatabaseEntry:
@@ -165,19 +170,19 @@ class Desk:
 
     @property
     def retriever(self) -> Retriever:
-        """How cards are found: by meaning."""
+        """How cards are found: by meaning; the same as a study's `dense`, for banks of any size."""
         with self._lock:
             if self._retriever is None:
-                from sqlcrystal import assembly  # with every stage, and the parser that some of them need
+                from sqlcrystal.consumption import Indexed
 
-                reach = assembly.Reach(embedder=self._vectors, schema_of=lambda name: self.site(name).database.schema())
-                self._retriever = assembly.retriever("dense", reach=reach)
+                self._retriever = Indexed(self._vectors())
             return self._retriever
 
     def _vectors(self) -> Embedder:
         with self._lock:
             if self._embedder is None:
-                from sqlcrystal.models.embeddings import open_embedder
+                from sqlcrystal.consumption import Vectors
+                from sqlcrystal.models import open_embedder
 
                 self._embedder = Vectors.of(self._given_embedder or open_embedder(self.team.embedder))
             return self._embedder
@@ -203,10 +208,12 @@ class Desk:
     # ── store and people ─────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def store(self) -> Store:
+    def store(self) -> "Store":
         """The store, made if it is not there."""
         with self._lock:
             if self._store is None:
+                from sqlcrystal.bank import Store
+
                 self._store = Store(self._store_place())
             return self._store
 

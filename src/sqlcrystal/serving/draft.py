@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from sqlcrystal.serving.answers import UsedCard
-from sqlcrystal.types import Call, Episode, Execution, Question, Row, Rows
+from sqlcrystal.types import Call, Episode, Execution, Question, Retrieved, Row, Rows
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -12,12 +12,17 @@ class Draft(Struct, frozen=True, kw_only=True):
     question: Question
     sql: str | None
     execution: Execution | None
-    used: tuple[UsedCard, ...] = ()
+    retrieved: tuple[Retrieved, ...] = ()
     calls: tuple[Call, ...] = ()
     episode: Episode | None = None
     replayed: bool = False
     adapted: bool = False
     repaired: bool = False
+
+    @property
+    def used(self) -> tuple[UsedCard, ...]:
+        """The cards that it leans on, as an answer names them."""
+        return tuple(UsedCard.of(found.card, found.score) for found in self.retrieved)
 
     @property
     def columns(self) -> tuple[str, ...]:

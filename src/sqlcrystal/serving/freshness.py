@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from sqlcrystal.bank.revalidation import CheckOutcome, run_again
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.types import Card, Question, Retrieved
 
@@ -37,6 +36,8 @@ def still_runs(desk: Desk, site: Site, cards: Sequence[Card]) -> dict[str, bool]
     older = [card for card in cards if card.fingerprint != fingerprint]
     if not older:
         return {card.id: True for card in cards}
+    from sqlcrystal.bank.revalidation import CheckOutcome, run_again
+
     bank = desk.store.bank
     stale = bank.stale(site.name, fingerprint, among=[card.id for card in older])
     outcomes = {card.id: run_again(bank, card, site.database, timeout=SECONDS)[0] for card in older if card.id in stale}

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from sqlcrystal.serving.answers import UsedCard
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.parameters import Exchanged, exchange, same_query
-from sqlcrystal.types import Attempt, Card, CardStatus, Episode, Question, Rows
+from sqlcrystal.types import Attempt, Card, CardStatus, Episode, Question, Retrieved, Rows
 
 
 class Adaptation(Struct, frozen=True, kw_only=True):
@@ -32,24 +31,23 @@ def replay(desk: Desk, site: Site, question: Question) -> Draft | None:
         if isinstance(execution, Rows):
             return _draft(question, card, card.sql, execution, score=1.0)
     near = desk.memory(site).recall(question)
-    found = adaptation(desk, site, question, [each.card.id for each in near])
+    found = adaptation(site, question, [each.card for each in near])
     if found is None or not found.confirmed:
         return None
     score = next(each.score for each in near if each.card.id == found.card.id)
     return _draft(question, found.card, found.sql, found.execution, score=score, adapted=True)
 
 
-def adaptation(desk: Desk, site: Site, question: Question, cards: Sequence[str]) -> Adaptation | None:
+def adaptation(site: Site, question: Question, cards: Sequence[Card]) -> Adaptation | None:
     """The nearest of these cards whose question differs in literals only, if its query runs with the new ones."""
     fingerprint, dialect = site.database.fingerprint(), site.database.dialect
-    near = [desk.store.bank.get(name) for name in cards]
-    for card in near:
+    for card in cards:
         made = exchange(card, question.text, dialect) if card.fingerprint == fingerprint else None
         if made is None:
             continue
         execution = site.database.execute(made.sql)
         if isinstance(execution, Rows):
-            confirmed = any(_is_an_instance(other, card, dialect) for other in near if other.id != card.id)
+            confirmed = any(_is_an_instance(other, card, dialect) for other in cards if other.id != card.id)
             return Adaptation(card=card, sql=made.sql, exchanged=made.values, execution=execution, confirmed=confirmed)
     return None
 
@@ -66,7 +64,7 @@ def _draft(question: Question, card: Card, sql: str, execution: Rows, *, score: 
         question=question,
         sql=sql,
         execution=execution,
-        used=(UsedCard.of(card, score),),
+        retrieved=(Retrieved(card, score),),
         episode=Episode(attempt=attempt, source=card.source, sql=sql),
         replayed=True,
         adapted=adapted,

@@ -36,7 +36,7 @@ def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify:
         question=question,
         sql=sql,
         execution=None if sql is None else database.execute(sql),
-        used=tuple(UsedCard.of(found.card, found.score) for found in answer.retrieved),
+        retrieved=answer.retrieved,
         calls=(*answer.attempt.calls, *(call for spent in effort.rounds for call in spent.calls)),
         episode=episode,
         repaired=sql != answer.attempt.sql,

@@ -34,18 +34,17 @@ def spread(desk: Desk, draft: Draft, digest: str) -> float:
     return round(1 - most / len(results), 6)
 
 
-def conflict(desk: Desk, site: Site, draft: Draft, digest: str) -> float:
+def conflict(site: Site, draft: Draft, digest: str) -> float:
     """The score of the nearest card whose result is another; a question with other literals is no contradiction."""
     if draft.replayed or draft.sql is None or site.entry.values == "never":
         return 0.0
-    for used in draft.used:
-        if used.score < NEAR:
+    for card, score in ((found.card, found.score) for found in draft.retrieved):
+        if score < NEAR:
             break
         from sqlcrystal.serving.parameters import exchange
 
-        card = desk.store.bank.get(used.id)
         if card.sql.strip() == draft.sql.strip() or exchange(card, draft.question.text, site.database.dialect):
             continue
         if result_digest(site.database.execute(card.sql)) != digest:
-            return used.score
+            return score
     return 0.0

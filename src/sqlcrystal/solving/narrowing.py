@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sqlcrystal.protocols import Embedder
 from sqlcrystal.types import Question, Table
 
-WIDTH = 10
 _PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 _WORD = re.compile(r"[^\W_]+")
 _PLURALS = (("ies", "y"), ("es", ""), ("s", ""))
@@ -31,7 +30,7 @@ class Narrowing:
         self._lexicon = _Lexicon([_stems(f"{_as_text(table)} {_named(table.name)}") for table in self._tables])
         self._neighbours = _neighbours(self._tables)
 
-    def choose(self, question: Question, *, width: int = WIDTH) -> tuple[Table, ...]:
+    def choose(self, question: Question, *, width: int) -> tuple[Table, ...]:
         """At most so many tables, in the order the schema shows them, with the types they use.
 
         Half are those that score best; the rest are first what foreign keys join to them, since a question seldom names

@@ -2,13 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from sqlcrystal.protocols import Database, Described, Embedder
-from sqlcrystal.solving.narrowing import WIDTH, Narrowing
 from sqlcrystal.types import Execution, Question, Table
+
+if TYPE_CHECKING:
+    from sqlcrystal.solving.narrowing import Narrowing
 
 ROOM = 24_000
 """Characters of schema a prompt may carry whole: about 6,000 tokens, which leaves an 8,192-token context its answer."""
+
+WIDTH = 10
+"""Tables that a prompt shows of a schema that has no room."""
 
 
 class Presenter:
@@ -38,15 +44,19 @@ class Presenter:
         chosen = tables if narrowing is None else narrowing.choose(question, width=self._width)
         return Excerpt(self._database, described_schema(chosen, hints=self._hints))
 
-    def _tables(self) -> tuple[Sequence[Table], Narrowing | None]:
+    def _tables(self) -> "tuple[Sequence[Table], Narrowing | None]":
         fingerprint = self._database.fingerprint()
         with self._lock:
             if self._known is None or self._known[0] != fingerprint:
                 tables = tables_of(self._database)
                 large = len(described_schema(tables, hints=self._hints)) > self._room
-                narrowing = Narrowing(tables, self._embedder()) if large else None
-                self._known = (fingerprint, tables, narrowing)
+                self._known = (fingerprint, tables, self._narrowing(tables) if large else None)
             return self._known[1:]
+
+    def _narrowing(self, tables: Sequence[Table]) -> "Narrowing":
+        from sqlcrystal.solving.narrowing import Narrowing  # whose vectors most schemas do not need
+
+        return Narrowing(tables, self._embedder())
 
 
 class Excerpt:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from sqlcrystal.bank.text import AnyText
+from sqlcrystal.bank.any_text import AnyText
 
 revision = "0001"
 down_revision = None

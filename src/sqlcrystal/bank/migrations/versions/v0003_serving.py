@@ -6,7 +6,8 @@ import msgspec
 import sqlalchemy as sa
 from alembic import op
 
-from sqlcrystal.bank.text import AnyText, question_key
+from sqlcrystal.bank.any_text import AnyText
+from sqlcrystal.bank.text import question_key
 from sqlcrystal.types import Card
 
 revision = "0003"
