@@ -1,37 +1,72 @@
 """Months of traffic with a known truth through the whole service: asked, held out, judged by users who err, looked at.
 
-Run as a script: `served_months.py MONTHS FOLDER` prints how often `value` held the truth at every daily look.
+Run as a script: `served_months.py MONTHS FILE.jsonl` serves so many months of 30 days, for a memory that helps and for
+one that does not. It prints how often `value` held the truth at every daily look, how wide its interval is at the end
+against one for a single look, and how far wrong verdicts pull it. Months that the file has already are not served
+again. The store of each month lies in memory (/dev/shm) where there is such a place: nobody needs it afterwards.
 """
 
 import random
-import shutil
+import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from cardbox import HashingEmbedder
 from shop import build, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.config import DatabaseEntry, TeamFile
-from sqlcrystal.measurement.live import Tally, live_lift
+from sqlcrystal.measurement.live import LiveLift, Tally, live_lift
+from sqlcrystal.measurement.months import fixed_sample
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving.value import Value
 from sqlcrystal.types import Message, Sampling
 
 FLOOR, BROKE, ERRS, JUDGED = 0.6, 0.03, 0.05, 0.8
 SHARE = 0.3
+LIFTS = (0.06, 0.0)
+TOLD_EVERY = 25
+
+
+class Counts:
+    """Verdicts by arm: right and wrong ones."""
+
+    def __init__(self) -> None:
+        self._seen = {(memory, right): 0 for memory in (True, False) for right in (True, False)}
+
+    def add(self, *, memory: bool, right: bool) -> None:
+        """One verdict more."""
+        self._seen[memory, right] += 1
+
+    def tally(self) -> Tally:
+        """As the estimator takes them."""
+        with_memory, without = (self._seen[memory, True] + self._seen[memory, False] for memory in (True, False))
+        return Tally(with_memory, self._seen[True, True], without, self._seen[False, True])
 
 
 class Look(Struct, frozen=True):
-    """What `value` said at the end of a day, and what the same verdicts say when they are counted here."""
+    """What `value` said at the end of a day, and what the verdicts say, as given and had none been wrong."""
 
     said: Value
-    value_pp: float | None
-    low_pp: float | None
-    high_pp: float | None
+    counted: LiveLift
+    truthful: LiveLift
+    fixed_sample_pp: float
+    """Half the width of an interval for one look at the same verdicts."""
+
+
+class Month(Struct, frozen=True):
+    """What a month came to, in points: whether every look held the truth, and the last look's estimates and widths."""
+
+    seed: int
+    lift: float
+    held: bool
+    estimate: float
+    truthful: float
+    width_ratio: float
 
 
 def right(number: int, *, memory: bool, lift: float) -> bool:
@@ -52,7 +87,7 @@ def serve_month(folder: Path, *, seed: int, lift: float, days: int = 30, asked: 
 
     entry = DatabaseEntry(url=str(build(folder / "shop.sqlite")), hold_out=SHARE)
     team = TeamFile(databases={"shop": entry}, store=str(folder / "team.db"), budget=0, seed=seed)
-    counts = {(memory, verdict): 0 for memory in (True, False) for verdict in (True, False)}
+    given, truth = Counts(), Counts()
     with Crystal(team, model=ScriptedModel(reply), embedder=HashingEmbedder()) as crystal:
         crystal.confirm(crystal.ask("What is number 0?", memory=False), by="ada")
         for day in range(days):
@@ -60,35 +95,68 @@ def serve_month(folder: Path, *, seed: int, lift: float, days: int = 30, asked: 
                 number = 100 * (day * asked + turn) + rng.randrange(100)
                 answer = crystal.ask(f"On day {day}, what is number {number}?", by="ada")
                 if rng.random() < JUDGED:
-                    verdict = (answer.rows == ((number,),)) != (rng.random() < ERRS)
-                    counts[answer.memory, verdict] += 1
+                    is_right = answer.rows == ((number,),)
+                    verdict = is_right != (rng.random() < ERRS)
+                    given.add(memory=answer.memory, right=verdict)
+                    truth.add(memory=answer.memory, right=is_right)
                     crystal.confirm(answer, by="ada") if verdict else crystal.reject(answer, by="ada", repair=False)
             (said,) = crystal.value()
-            yield _look(said, counts)
+            yield _look(said, given.tally(), truth.tally())
 
 
-def _look(said: Value, counts: dict[tuple[bool, bool], int]) -> Look:
-    arms = [counts[memory, True] + counts[memory, False] for memory in (True, False)]
-    seen = live_lift([Tally(arms[0], counts[True, True], arms[1], counts[False, True])])
-    return Look(said, seen.value_pp, seen.low_pp, seen.high_pp)
+def _look(said: Value, given: Tally, truth: Tally) -> Look:
+    one_look = 100 * float(fixed_sample(given)) if given.with_memory and given.without else 0.0
+    return Look(said, live_lift([given]), live_lift([truth]), one_look)
 
 
-def main(months: int, where: str) -> None:
-    """Print one line for each lift."""
-    for lift in (0.06, 0.0):
-        held, ends = 0, []
+def month(*, seed: int, lift: float) -> Month:
+    """Serve one month somewhere, and sum it up."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        looks = list(serve_month(Path(folder), seed=seed, lift=lift))
+    for look in looks:
+        counted = look.counted.value_pp
+        assert look.said.lift_pp == (None if counted is None else round(counted, 2))
+    known = [look.said.lift_ci_pp for look in looks if look.said.lift_ci_pp is not None]
+    last, (low, high) = looks[-1], known[-1]
+    assert last.said.lift_pp is not None
+    assert last.truthful.value_pp is not None
+    return Month(
+        seed=seed,
+        lift=lift,
+        held=all(low <= 100 * lift <= high for low, high in known),
+        estimate=last.said.lift_pp,
+        truthful=last.truthful.value_pp,
+        width_ratio=(high - low) / 2 / last.fixed_sample_pp,
+    )
+
+
+def summary(lift: float, months: Sequence[Month]) -> str:
+    """One line about the months of one truth."""
+    estimates = [each.estimate for each in months]
+    error = statistics.stdev(estimates) / len(months) ** 0.5
+    pull = statistics.mean(each.estimate - each.truthful for each in months)
+    return (
+        f"lift {100 * lift:+.0f}: held at every look in {sum(each.held for each in months)} of {len(months)} months; "
+        f"mean estimate {statistics.mean(estimates):+.2f} ± {error:.2f}, wrong verdicts pull it by {pull:+.2f}; "
+        f"{statistics.median(each.width_ratio for each in months):.2f} × as wide as for one look"
+    )
+
+
+def main(months: int, file: Path) -> None:
+    """Both truths in turn, told now and then, so that an interrupted run has said something of each."""
+    known = [msgspec.json.decode(line, type=Month) for line in file.read_bytes().splitlines()] if file.exists() else []
+    seen = {(each.seed, each.lift): each for each in known}
+    with file.open("ab", buffering=0) as out:
         for seed in range(months):
-            folder = Path(tempfile.mkdtemp(dir=where))
-            looks = list(serve_month(folder, seed=seed, lift=lift))
-            ends.append(looks[-1].said.lift_pp or 0.0)
-            known = [look.said.lift_ci_pp for look in looks if look.said.lift_ci_pp is not None]
-            held += all(low <= 100 * lift <= high for low, high in known)
-            assert all(
-                look.said.lift_pp == (None if look.value_pp is None else round(look.value_pp, 2)) for look in looks
-            )
-            shutil.rmtree(folder)
-        print(f"lift {100 * lift:+.0f}: held in {held} of {months} months, mean {sum(ends) / months:+.1f}", flush=True)
+            for lift in LIFTS:
+                if (seed, lift) not in seen:
+                    seen[seed, lift] = month(seed=seed, lift=lift)
+                    out.write(msgspec.json.encode(seen[seed, lift]) + b"\n")
+            if (seed + 1) % TOLD_EVERY == 0 or seed + 1 == months:
+                for lift in LIFTS:
+                    print(summary(lift, [seen[number, lift] for number in range(seed + 1)]), flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -184,7 +184,8 @@ def test_asking_the_same_again_on_one_day_adds_no_observation(tmp_path: Path) ->
 def test_a_month_through_the_whole_service_says_at_every_look_what_its_verdicts_say(tmp_path: Path) -> None:
     looks = list(serve_month(tmp_path, seed=1, lift=0.06, days=6, asked=10))
     for look in looks:
-        assert look.said.lift_pp == (None if look.value_pp is None else round(look.value_pp, 2))
-        if look.low_pp is not None and look.high_pp is not None:
-            assert look.said.lift_ci_pp == (round(look.low_pp, 2), round(look.high_pp, 2))
+        counted = look.counted
+        assert look.said.lift_pp == (None if counted.value_pp is None else round(counted.value_pp, 2))
+        if counted.low_pp is not None and counted.high_pp is not None:
+            assert look.said.lift_ci_pp == (round(counted.low_pp, 2), round(counted.high_pp, 2))
     assert looks[-1].said.lift_ci_pp is not None

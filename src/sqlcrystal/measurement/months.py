@@ -80,7 +80,7 @@ def simulate_months(month: Month, *, months: int, rng: np.random.Generator) -> M
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         in_traffic = (daily(after & ~before) - daily(before & ~after)) / daily(np.ones(shape, dtype=bool))
-    return Months(bounds([tally]), _fixed_sample(tally), in_traffic)
+    return Months(bounds([tally]), fixed_sample(tally), in_traffic)
 
 
 def _popular(month: Month, shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -107,7 +107,7 @@ def _kinds(month: Month, size: int, months: int) -> NDArray[np.int8]:
     return np.tile(row.astype(np.int8), (months, 1))
 
 
-def _fixed_sample(tally: Tally) -> NDArray[np.float64]:
+def fixed_sample(tally: Tally) -> NDArray[np.float64]:
     """Half the width of the textbook interval for one look at the same verdicts."""
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = (tally.right_with / tally.with_memory, tally.right_without / tally.without)
