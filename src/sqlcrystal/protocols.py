@@ -82,7 +82,11 @@ class Embedder(Protocol):
     """Port: texts to vectors."""
 
     name: str
-    digest: str
+
+    @property
+    def digest(self) -> str:
+        """Which weights these are."""
+        ...
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """One L2-normalised row per text."""
