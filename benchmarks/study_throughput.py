@@ -95,7 +95,7 @@ def main() -> int:
     )
     with tempfile.TemporaryDirectory() as folder:
         with open_study(study, Path(folder) / "warm.sqlite") as opened:  # building Quarry is not what is measured
-            opened.world.database("clinic")
+            opened.performer.world.database("clinic")
         cpu, began = own_cpu(), time.monotonic()
         finished = run_study(study, Path(folder) / "run", jobs=chosen.in_flight)
         wall, cpu = time.monotonic() - began, own_cpu() - cpu

@@ -54,7 +54,8 @@ class Bm25:
     """Same database, by the words that questions share."""
 
     def __init__(self) -> None:
-        """Build each index when it is first asked for."""
+        """Build each index when it is first asked for; that the package is missing is told now."""
+        _bm25s()
         self._snapshots = Snapshots(LexicalIndex)
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:

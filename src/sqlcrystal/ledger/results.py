@@ -35,6 +35,12 @@ def write_results(ledger: Ledger, folder: Path) -> list[Path]:
     return written
 
 
+def load_writers() -> None:
+    """Load what writing takes: part of a second that a run would otherwise spend at its end, with nothing to ask."""
+    if find_spec("pyarrow") is not None:
+        import pyarrow.parquet  # noqa: F401
+
+
 def _rows(manifest: Manifest, outcomes: Sequence[Outcome]) -> Iterator[list[Any]]:
     for one in outcomes:
         yield [

@@ -218,14 +218,16 @@ def open_embedder(spec: str | Mapping[str, Any] = "wordllama") -> Embedder:
 
 @contextmanager
 def _root_logger_left_alone() -> Iterator[None]:
-    """WordLlama sets up the root logger as it is imported, which would print every package's log lines."""
-    root = logging.getLogger()
-    level, handlers = root.level, root.handlers[:]
+    """WordLlama sets up a root logger that has no handler as it is imported: every package's log lines would show.
+
+    It is given one that tells nobody, because other threads may log in the meantime.
+    """
+    root, silent = logging.getLogger(), logging.NullHandler()
+    root.addHandler(silent)
     try:
         yield
     finally:
-        root.setLevel(level)
-        root.handlers[:] = handlers
+        root.removeHandler(silent)
 
 
 def _normalised(vectors: NDArray[Any]) -> Vectors:

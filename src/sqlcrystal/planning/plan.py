@@ -93,7 +93,7 @@ class Planner:
 
     def __init__(self, opened: Opened) -> None:
         """Perform with a model that only peeks."""
-        self.opened, self.study = opened, opened.study
+        self.opened, self.study = opened, opened.performer.study
         self.work = opened.work
         self.peek = Peeking(opened.model, length=estimate_tokens)
         self.performer = opened.performer.asking(self.peek)
@@ -134,9 +134,9 @@ class Planner:
         """The calls of one repair and its card, counted once for all arms and seeds that share them."""
         if not unit.arm or not (unit.fills is not None or SETTINGS[unit.setting].repairs):
             return 0.0
-        arm = self.opened.design.arm(unit.arm).arm
+        arm = self.performer.design.arm(unit.arm).arm
         ungated = unit.fills is not None and arm.admission == "ungated"
-        database = self.opened.world.database(unit.question.database)
+        database = self.performer.world.database(unit.question.database)
         source = assembly.source(arm.source, model=self.peek, database=database, budget=self.study.budget)
         calls = 0.0
         memory = unit.arm if unit.needs else ""
@@ -162,7 +162,7 @@ class Planner:
         usual = sum(lengths) / max(len(lengths), 1)
         work = []
         for stretch, recorded, missing, guessed in walked:
-            planned = self.opened.design.arm(stretch.arm) if stretch.arm else None
+            planned = self.performer.design.arm(stretch.arm) if stretch.arm else None
             cards = planned.arm.k if planned and planned.remembers and stretch.setting != "collection" else 0
             prompts = sum(missing) + guessed * (usual + cards * CARD_TOKENS)
             completions = (len(missing) + guessed) * completion

@@ -13,10 +13,10 @@ from sqlcrystal.types import Card
 
 
 class BankedEpisode(Struct, frozen=True):
-    """A card as a collection made it, with the two queries of its repair; a first-try success has none."""
+    """A card as a collection made it, with the failure modes of its repair; a first-try success has none."""
 
     card: Card
-    repaired: tuple[str | None, str] | None = None
+    modes: tuple[str, ...] = ()
 
 
 class Performed(Struct, frozen=True, kw_only=True):

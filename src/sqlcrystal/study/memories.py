@@ -1,7 +1,8 @@
 """The memory of every arm and seed, built from what the collections hold: cut, matched or permuted as the arm says."""
 
 from collections.abc import Callable
-from functools import cache
+from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 
@@ -18,11 +19,7 @@ from sqlcrystal.study.units import collection_of
 from sqlcrystal.study.world import World
 from sqlcrystal.types import Card, CardId
 from sqlcrystal.writing import estimate_tokens
-from sqlcrystal.writing.modes import modes
 from sqlcrystal.writing.verbatim import render
-
-# Arms share most of their cards, and telling modes apart is the slowest step of an audit.
-_modes = cache(modes)
 
 
 class ArmMemory(Struct, frozen=True):
@@ -37,10 +34,17 @@ class Memories:
     """Builds each arm's memory once it is needed; who calls has seen to it that the collections are complete."""
 
     def __init__(self, design: Design, world: World, embedder: Callable[[], Embedder], *, order: CardOrder) -> None:
-        self.design, self._world, self._embedder, self._order = design, world, embedder, order
+        self.design, self._world, self._open_embedder, self._order = design, world, embedder, order
+        self._embedder: Once[None, Embedder] = Once()
         self._served: Once[tuple[str, int, int], ArmMemory] = Once()
         self._memories: Once[tuple[str, int, int, bool], RememberedMemory] = Once()
         self._retrievers: Once[tuple[str, int], Retriever] = Once()
+
+    def warm(self) -> None:
+        """Make the retrievers before they are needed: what they load takes a second or two, and the crew would idle."""
+        for planned in self.design.arms:
+            with suppress(Exception):  # whoever needs it meets the same trouble, and says so
+                self._retriever(planned.arm.retriever, planned.seeds[0])
 
     def of(self, planned: PlannedArm, seed: int, holdings: Filled, *, own: bool, after: int) -> RememberedMemory:
         """What a question of this arm and seed may be told, as it stands after so many passes."""
@@ -85,15 +89,19 @@ class Memories:
 
     def _retriever(self, name: str, seed: int) -> Retriever:
         def make() -> Retriever:
-            reach = assembly.Reach(
-                embedder=self._embedder, schema_of=lambda name: self._world.database(name).schema(), seed=seed
-            )
+            embedder = partial(self._embedder.get, None, self._load_embedder)
+            reach = assembly.Reach(embedder, lambda name: self._world.database(name).schema(), seed)
             return assembly.retriever(name, reach=reach)
 
         return self._retrievers.get((name, seed if name == "random" else 0), make)
 
+    def _load_embedder(self) -> Embedder:
+        """Weights are read with the first text, so one is embedded at once that will be asked for anyway."""
+        embedder = self._open_embedder()
+        embedder.embed([self._world.benchmark.cases[0].question.text])
+        return embedder
+
     def _audited(self, arm: str, seed: int, card: Card, episode: BankedEpisode | None, rule: str) -> BankedCard:
-        dialect = self._world.database(card.database).dialect
         return BankedCard(
             arm=arm,
             seed=seed,
@@ -107,5 +115,5 @@ class Memories:
             source=card.source,
             signal=card.admission.signal,
             right=self._world.oracle.judge(card.question, card.sql).rules[rule],
-            modes=_modes(*episode.repaired, dialect) if episode and episode.repaired else (),
+            modes=episode.modes if episode else (),
         )

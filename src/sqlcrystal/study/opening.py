@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from msgspec import Struct
 
@@ -18,13 +19,13 @@ from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.folder import RECORDING, claimed
 from sqlcrystal.ledger.log import Logs
 from sqlcrystal.ledger.records import Ledger, Manifest, write_ledger
-from sqlcrystal.ledger.results import write_results
+from sqlcrystal.ledger.results import load_writers, write_results
 from sqlcrystal.models import CachedEmbedder, Recorded, Recording, open_embedder, open_model
 from sqlcrystal.protocols import Embedder, LanguageModel
-from sqlcrystal.study.design import Design, design
+from sqlcrystal.study.design import design
 from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.perform import Performer
-from sqlcrystal.study.reporter import Reporter, Silent
+from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.study.run import Runner, RunResult, StudyCrew
 from sqlcrystal.study.units import Stretch, stretches
 from sqlcrystal.study.world import World
@@ -45,19 +46,16 @@ class Finished(Struct, kw_only=True):
 class Opened(Struct, kw_only=True):
     """A study with everything it needs at hand."""
 
-    study: StudyFile
-    design: Design
+    performer: Performer
     splits: dict[int, Split]
-    world: World
     model: Recorded
     embedder_name: str
-    performer: Performer
     digest: str
 
     @property
     def work(self) -> list[Stretch]:
         """The units of the study, in the order they should be done."""
-        return stretches(self.design, self.splits, reruns=self.study.reruns)
+        return stretches(self.performer.design, self.splits, reruns=self.performer.study.reruns)
 
 
 def run_study(
@@ -81,15 +79,11 @@ def run_study(
         opened = stack.enter_context(open_study(study, folder / RECORDING, model=model, embedder=embedder))
         crew = _crew(opened, engine, jobs)
         stack.callback(crew.close)
-        runner = Runner(
-            opened.performer,
-            opened.work,
-            crew=crew,
-            reporter=reporter or Silent(),
-            logs=Logs(folder / "log"),
-            until=until,
-        )
-        result = runner.run()
+        warming = Thread(target=_warm, args=[opened], name="warming")
+        warming.start()
+        stack.callback(warming.join)
+        logs, told = Logs(folder / "log"), reporter or Reporter()
+        result = Runner(opened.performer, opened.work, crew=crew, reporter=told, logs=logs, until=until).run()
         if not result.outcomes and result.first_error is not None:
             raise result.first_error
         ledger = make_ledger(opened, result, started=started)
@@ -98,18 +92,25 @@ def run_study(
         return Finished(folder=folder, ledger=ledger, left_out=result.left_out, sent=opened.model.sent)
 
 
+def _warm(opened: Opened) -> None:
+    """Load what is slow to load while the first calls are under way; who needs it sooner waits for it."""
+    opened.performer.memories.warm()
+    load_writers()
+
+
 def _crew(opened: Opened, engine: str, jobs: int | None) -> StudyCrew:
+    performer = opened.performer
     if engine == "local":
-        return Threads(opened.performer, size=jobs or opened.model.slots)
+        return Threads(performer, size=jobs or opened.model.slots)
     from sqlcrystal.engines.ray import RayWorkers
 
-    return RayWorkers(opened.performer, opened.model, size=jobs, open_there=partial(open_performer, opened.study))
+    return RayWorkers(performer, opened.model, size=jobs, open_there=partial(open_performer, performer.study))
 
 
 def open_performer(study: StudyFile) -> Performer:
     """What a worker needs of a study: databases, model and embedder, all of which end with the worker's process."""
     plan, world = design(study), World(load_asked(study.asked), check=study.check, timeout=study.timeout)
-    memories = Memories(plan, world, cache(lambda: Vectors(open_embedder(study.embedder))), order=study.card_order)
+    memories = Memories(plan, world, lambda: Vectors(open_embedder(study.embedder)), order=study.card_order)
     return Performer(study, world, open_model(study.model), memories)
 
 
@@ -129,7 +130,6 @@ def open_study(
         working = stack.enter_context(Recording(recording, also=layers))
         recorded = Recorded(asked, working, study.mode)
 
-        @cache
         def get_embedder() -> Embedder:
             opened = embedder or open_embedder(study.embedder)
             if opened.name != "wordllama" and embedder is None:  # slow, or not the same twice
@@ -140,26 +140,23 @@ def open_study(
 
         named = study.embedder if isinstance(study.embedder, str) else str(study.embedder.get("name", "?"))
         yield Opened(
-            study=study,
-            design=plan,
+            performer=Performer(study, world, recorded, Memories(plan, world, get_embedder, order=study.card_order)),
             splits={seed: split(world.benchmark.cases, seed=seed) for seed in plan.seeds},
-            world=world,
             model=recorded,
             embedder_name=embedder.name if embedder else named,
-            performer=Performer(study, world, recorded, Memories(plan, world, get_embedder, order=study.card_order)),
             digest=digest(study, model=recorded.digest, embedder=named, questions=world.benchmark.digest),
         )
 
 
 def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
     """The facts of the complete stretches, and the cards of the arms that have one."""
-    plan, study = opened.design, opened.study
+    study, plan, world = opened.performer.study, opened.performer.design, opened.performer.world
     told = {row.arm for rows in result.outcomes.values() for row in rows}
     manifest = Manifest(
         study=study.name,
         digest=opened.digest,
         version=__version__,
-        benchmark=opened.world.benchmark.name,
+        benchmark=world.benchmark.name,
         model=opened.model.name,
         model_digest=opened.model.digest,
         embedder=opened.embedder_name,
@@ -188,7 +185,7 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
             for seed in planned.seeds
             for card in opened.performer.memories.audit(planned, seed, result.holdings, rule=study.rule)
         ),
-        questions={case.question.id: case.question.text for case in opened.world.benchmark.cases},
+        questions={case.question.id: case.question.text for case in world.benchmark.cases},
     )
 
 

@@ -1,7 +1,10 @@
 """One unit through the pipeline: retrieve → solve → execute → score, and for a collection repair → admit → write."""
 
+from functools import cache
+from typing import NamedTuple
+
 from sqlcrystal import assembly, pipeline
-from sqlcrystal.benchmarks.oracle import UNJUDGED, RuleBits
+from sqlcrystal.benchmarks.oracle import UNJUDGED
 from sqlcrystal.config import StudyFile
 from sqlcrystal.consumption import NoMemory
 from sqlcrystal.errors import ModelRejected
@@ -24,9 +27,19 @@ from sqlcrystal.study.remembered import (
 from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.study.units import Unit
 from sqlcrystal.study.world import World
-from sqlcrystal.types import Episode, Sampling
+from sqlcrystal.types import Sampling
+from sqlcrystal.writing.modes import modes
 
 SINGLE_SHOT = "single-shot"
+# Arms share most of their cards, and telling modes apart is slower than all else that is not a call.
+_modes = cache(modes)
+
+
+class UnitWork(NamedTuple):
+    """What a unit's prompt starts with: database, then cards; and a name that units have in common which ask alike."""
+
+    prefix: tuple[str, ...]
+    name: tuple[object, ...]
 
 
 class Performer:
@@ -56,18 +69,21 @@ class Performer:
             return self._settle(unit, None, None)
         return self._settle(unit, answer, self._learn(unit, answer)) if unit.arm else None
 
-    def prefix(self, unit: Unit, holdings: Filled) -> tuple[str, ...]:
-        """What the unit's prompt starts with: the database, then the cards in their order."""
+    def work(self, unit: Unit, holdings: Filled) -> UnitWork:
+        """What a unit will ask, known before it is asked."""
         memory = self._memory(unit, holdings)
         cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, holdings) else ()
-        return (unit.question.database, *(card.text for card in cards))
+        prefix = (unit.question.database, *(card.text for card in cards))
+        gate = self._gate(unit)
+        repair = (self._planned(unit).arm.source, *gate) if gate else ()
+        return UnitWork(prefix, (*prefix, unit.question.id, self._solver(unit), self._sample(unit), *repair))
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, unit: Unit, holdings: Filled) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
-        name = self._planned(unit).arm.solver if unit.arm and unit.fills is None else SINGLE_SHOT
-        sampling = Sampling(max_tokens=self.study.max_tokens, index=unit.repetition if unit.fills is None else 0)
+        name = self._solver(unit)
+        sampling = Sampling(max_tokens=self.study.max_tokens, index=self._sample(unit))
         solver = assembly.solver(name, model=self.model, database=database, sampling=sampling)
         remembered = RememberedSolver(solver, self._attempts, name=name, repetition=sampling.index)
         memory = self._memory(unit, holdings)
@@ -75,11 +91,12 @@ class Performer:
 
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
         """What repair makes of an answer, and in a collection its card; None where repair is not to be had."""
-        arm, repairs = self._planned(unit).arm, SETTINGS[unit.setting].repairs
-        if (unit.fills is None and not repairs) or not self.world.oracle.evaluable(unit.question):
+        gate = self._gate(unit)
+        if gate is None or not self.world.oracle.evaluable(unit.question):
             return None
+        arm = self._planned(unit).arm
         database = self.world.database(unit.question.database)
-        name, rate = gate_of(arm.admission if unit.fills is not None else repairs)
+        name, rate = gate
         bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed)
         regime = assembly.regime(name, bench=bench)
         source = RememberedSource(
@@ -117,42 +134,54 @@ class Performer:
             return unit.question.key in holdings[unit.needs[0]].missed
         return True
 
+    def _gate(self, unit: Unit) -> tuple[str, float] | None:
+        """Who says that repair is due and done, and how noisily; None where nothing is repaired."""
+        admission = unit.fills.admission if unit.fills is not None else SETTINGS[unit.setting].repairs
+        return gate_of(admission) if admission else None
+
+    def _solver(self, unit: Unit) -> str:
+        """A bank is always collected single-shot, whatever answers from it."""
+        return self._planned(unit).arm.solver if unit.arm and unit.fills is None else SINGLE_SHOT
+
+    def _sample(self, unit: Unit) -> int:
+        """Which reply to the same prompt is meant; a further pass of a collection asks for none of its own."""
+        return unit.repetition if unit.fills is None else 0
+
     def _planned(self, unit: Unit) -> PlannedArm:
         return self.design.arm(unit.arm)
 
     # ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _settle(self, unit: Unit, answer: pipeline.Answer | None, lesson: pipeline.Lesson | None) -> Performed:
-        oracle = self.world.oracle
-        first_sql = answer.attempt.sql if answer else None
-        sql = self._final_sql(unit, first_sql, lesson)
-        first = oracle.judge(unit.question, first_sql) if answer else UNJUDGED
-        final = oracle.judge(unit.question, sql) if answer else UNJUDGED
-        outcome = self._outcome(unit, answer, lesson, sql=sql, first=first, final=final)
+        outcome = self._outcome(unit, answer, lesson)
         line = line_of(outcome, unit.question, answer, lesson, digest=self.model.digest)
-        wrong = answer is None or first_sql is None or not oracle.right(unit.question, first_sql)
-        banked = _banked(lesson)
+        first_sql, banked = outcome.first_sql, self._banked(lesson)
+        wrong = first_sql is None or not self.world.oracle.right(unit.question, first_sql)
         return Performed(outcome=outcome, line=line, banked=banked, missed=wrong and banked is None)
+
+    def _banked(self, lesson: pipeline.Lesson | None) -> BankedEpisode | None:
+        """The card with the failure modes of its repair; a first-try success was not repaired."""
+        if lesson is None or lesson.card is None:
+            return None
+        episode = lesson.effort.episode
+        if episode is None or not episode.rounds:
+            return BankedEpisode(lesson.card)
+        dialect = self.world.database(lesson.card.database).dialect
+        return BankedEpisode(lesson.card, _modes(episode.attempt.sql, episode.sql, dialect))
 
     def _final_sql(self, unit: Unit, first_sql: str | None, lesson: pipeline.Lesson | None) -> str | None:
         """The last candidate, or else the attempt's; where the engine decides, what it refused replaces nothing."""
         if lesson is None:
             return first_sql
-        by_engine = "engine" in (SETTINGS[unit.setting].repairs, unit.fills and unit.fills.admission)
+        by_engine = self._gate(unit) == gate_of("engine")
         candidate = lesson.effort.episode if by_engine else lesson.effort.last_candidate
         return candidate.sql if candidate is not None else first_sql
 
-    def _outcome(
-        self,
-        unit: Unit,
-        answer: pipeline.Answer | None,
-        lesson: pipeline.Lesson | None,
-        *,
-        sql: str | None,
-        first: RuleBits,
-        final: RuleBits,
-    ) -> Outcome:
-        rule = self.study.rule
+    def _outcome(self, unit: Unit, answer: pipeline.Answer | None, lesson: pipeline.Lesson | None) -> Outcome:
+        oracle, rule = self.world.oracle, self.study.rule
+        first_sql = answer.attempt.sql if answer else None
+        sql = self._final_sql(unit, first_sql, lesson)
+        first, final = (oracle.judge(unit.question, each) if answer else UNJUDGED for each in (first_sql, sql))
         rounds = lesson.effort.rounds if lesson else ()
         calls = [*(answer.attempt.calls if answer else ()), *(lesson.calls if lesson else ())]
         retrieved = answer.retrieved if answer else ()
@@ -168,7 +197,7 @@ class Performer:
             rules=final.rules,
             kind=final.named(rule),
             sql=sql,
-            first_sql=answer.attempt.sql if answer else None,
+            first_sql=first_sql,
             cards=tuple(each.card.id for each in retrieved),
             scores=tuple(each.score for each in retrieved),
             calls=len(calls),
@@ -181,12 +210,3 @@ class Performer:
             round_calls=tuple(len(spent.calls) for spent in rounds),
             run=unit.repetition if SETTINGS[unit.setting].repeats else 0,
         )
-
-
-def _banked(lesson: pipeline.Lesson | None) -> BankedEpisode | None:
-    """The card with the two queries of its repair; a first-try success was not repaired."""
-    if lesson is None or lesson.card is None:
-        return None
-    episode: Episode | None = lesson.effort.episode
-    repaired = (episode.attempt.sql, episode.sql) if episode is not None and episode.rounds else None
-    return BankedEpisode(lesson.card, repaired)

@@ -6,8 +6,9 @@ and everything else follows from it.
 
 import time
 from collections import defaultdict
+from collections.abc import Hashable
 from heapq import heappop, heappush
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -49,6 +50,16 @@ class Progress(Struct):
         return len(self.rows) == len(self.stretch.units)
 
 
+class Ready(NamedTuple):
+    """A unit that can be begun, in the order in which to begin it, and what its work has in common with others."""
+
+    place: int
+    prefix: tuple[str, ...]
+    number: int
+    unit: Unit
+    work: Hashable
+
+
 class Runner:
     """Keeps a crew busy with the units of one study, the earliest stretch first."""
 
@@ -73,25 +84,26 @@ class Runner:
         self._waiting: dict[tuple[Collection, ...], list[Unit]] = defaultdict(list)
         for unit in self._places:
             self._waiting[unit.needs].append(unit)
-        self._ready: list[tuple[int, tuple[str, ...], int, Unit]] = []
+        self._ready: list[Ready] = []
+        self._under_way: dict[Unit, Hashable] = {}
+        self._parked: dict[Hashable, list[Ready]] = {}
         self._stopping = ""
         self._failures = self._refused = self._answered = 0
         self._told: set[str] = set()
 
     def run(self) -> RunResult:
         """Every unit that can be performed; what cannot be finished is left out with its reason."""
-        under_way = 0
         self._release()
         self.reporter.start(len(self._places))
         while True:
             try:
-                while under_way < self.crew.size and (unit := self._next_unit()) is not None:
+                while len(self._under_way) < self.crew.size and (unit := self._next_unit()) is not None:
                     self.crew.begin(unit, {bank: self._holdings.filled[bank] for bank in unit.needs})
-                    under_way += 1
-                if not under_way:
+                if not self._under_way:
                     return self._result()
                 done = self.crew.next_done()
-                under_way -= 1
+                for ready in self._parked.pop(self._under_way.pop(done.unit)):
+                    heappush(self._ready, ready)
                 self._settle(done)
             except KeyboardInterrupt:
                 if self._stopping:
@@ -107,20 +119,27 @@ class Runner:
         for needs in [needs for needs in self._waiting if all(bank in filled for bank in needs)]:
             for unit in self._waiting.pop(needs):
                 try:
-                    prefix = self.performer.prefix(unit, filled)
+                    prefix, work = self.performer.work(unit, filled)
                 except InfrastructureError as error:  # the embedder is away
                     self._fail(unit, error)
                     continue
-                heappush(self._ready, (self._places[unit], prefix, self._numbers[unit], unit))
+                heappush(self._ready, Ready(self._places[unit], prefix, self._numbers[unit], unit, work))
 
     def _next_unit(self) -> Unit | None:
+        """The earliest unit that would not only wait for the replies to another one."""
         if not self._stopping and self.until is not None and time.monotonic() > self.until:
             self._stopping = "not begun or not finished in time"
         while self._ready and not self._stopping:
-            place, _, _, unit = heappop(self._ready)
+            ready = heappop(self._ready)
             # A replay asks nobody, so a stretch that lacks one reply is not gone through for the others.
-            if not (self.replaying and self.progress[place].trouble):
-                return unit
+            if self.replaying and self.progress[ready.place].trouble:
+                continue
+            if ready.work in self._parked:
+                self._parked[ready.work].append(ready)
+                continue
+            self._parked[ready.work] = []
+            self._under_way[ready.unit] = ready.work
+            return ready.unit
         return None
 
     # ── what came back ───────────────────────────────────────────────────────────────────────────────────────────────

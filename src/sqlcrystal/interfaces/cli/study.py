@@ -24,6 +24,7 @@ from rich.progress import (
 
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_lines, print_table
+from sqlcrystal.study.reporter import Reporter
 
 if TYPE_CHECKING:
     from sqlcrystal.config import StudyFile
@@ -164,7 +165,7 @@ class Pace:
         return len(self._steps) / max(min(now - self._began, SECONDS_OF_PACE), 1e-9)
 
 
-class Told:
+class Told(Reporter):
     """Progress on stderr: a bar with rate and time left, or a plain line every half minute."""
 
     def __init__(self, console: Console) -> None:
