@@ -15,7 +15,7 @@ from cardbox import HashingEmbedder, card
 from sqlcrystal.bank import CardStore, FrozenBank
 from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Payload, Random, SchemaSimilar, Vectors
 from sqlcrystal.consumption.snapshots import Snapshots
-from sqlcrystal.types import CardId, Question, Retrieved
+from sqlcrystal.types import CardId, CardStatus, Question, Retrieved
 
 QUESTION = Question(id="asked", database="shop", text="how many cheap items")
 
@@ -219,3 +219,23 @@ def test_another_process_with_another_hash_seed_retrieves_draws_and_mispairs_the
     assert len(printed) == 1
     digest = hashlib.sha256(printed.pop().encode()).hexdigest()
     assert digest == PUBLISHED, "the draws of published studies would change"
+
+
+def test_an_index_grows_with_a_bank_in_use_and_answers_as_one_built_anew(tmp_path: Path) -> None:
+    vectors = Vectors(HashingEmbedder())
+    dense = Dense(vectors)
+    with CardStore(tmp_path / "bank.sqlite") as store:
+        for number in range(100):
+            store.add(card(number, text=f"How many of kind {number % 30} cost {number}?" if number % 7 else "the same"))
+            assert dense.retrieve(QUESTION, store, k=5) == Dense(vectors).retrieve(QUESTION, store, k=5)
+        store.set_status(card(3).id, CardStatus.DISABLED, by="ada")
+        assert dense.retrieve(QUESTION, store, k=100) == Dense(vectors).retrieve(QUESTION, store, k=100)
+
+
+def test_an_index_that_two_banks_grew_from_serves_each_its_own() -> None:
+    dense = Dense(HashingEmbedder())
+    start = tuple(card(number) for number in range(3))
+    one, other = FrozenBank((*start, card(7))), FrozenBank((*start, card(8)))
+    dense.retrieve(QUESTION, FrozenBank(start), k=9)
+    for bank, last in ((one, "shop-7"), (other, "shop-8"), (one, "shop-7")):
+        assert sorted(ids(dense.retrieve(QUESTION, bank, k=9)))[-1] == last

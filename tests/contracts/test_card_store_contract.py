@@ -1,6 +1,6 @@
 """What every card store promises, in SQLite and in PostgreSQL: it keeps what it was given, once, per database."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
@@ -171,6 +171,33 @@ def test_a_second_process_sees_what_the_first_one_banked(store: CardStore, place
     with CardStore(place) as other:
         other.add(card(1))
     assert store.cards("shop") == (card(1),)
+
+
+def test_whatever_one_process_does_to_cards_another_serves_what_one_that_starts_now_does(
+    store: CardStore, place: str
+) -> None:
+    steps: list[Callable[[], object]] = [
+        lambda: store.add_all([Entry(card=card(number)) for number in range(5)]),
+        lambda: store.add(card(5)),
+        lambda: store.add(card(0, database="zoo")),
+        lambda: store.set_status("shop-1", CardStatus.DISABLED, by="ada"),
+        lambda: store.add(card(6, status=CardStatus.DISABLED)),
+        lambda: store.set_status("zoo-0", CardStatus.DISABLED, by="ada"),
+        lambda: store.set_status("shop-6", CardStatus.ACTIVE, by="ada"),
+        lambda: store.edit("shop-2", by="ada", sql="SELECT 22"),
+        lambda: store.edit("shop-3", by="ada", tokens=99),
+        lambda: store.delete("shop-4", by="ada"),
+        lambda: store.add(card(7)),
+    ]
+    with CardStore(place) as watching:
+        for step in steps:
+            step()
+            with CardStore(place) as started:
+                expected = started.cards("shop")
+            assert watching.cards("shop") == store.cards("shop") == expected
+        before = watching.cards("shop")
+        store.add(card(8))
+        assert all(one is other for one, other in zip(before, watching.cards("shop"), strict=False))
 
 
 def test_a_frozen_bank_does_not_change_with_the_store(store: CardStore) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 from msgspec import Struct
@@ -15,6 +16,14 @@ from sqlcrystal.errors import BankError
 
 EVERY_DATABASE = "*"
 PREFIX = "sqlc_"
+_GRANTS: "sa.Select[Any]" = (
+    sa.select(tokens, token_scopes.c.database, token_scopes.c.scope)
+    .join(token_scopes, token_scopes.c.token == tokens.c.id)
+    .order_by(tokens.c.made_at, tokens.c.id)
+)
+# Made once: every request looks its token up, and building a statement takes longer than running it.
+_BY_DIGEST = _GRANTS.where(tokens.c.digest == sa.bindparam("value"))
+_BY_ID = _GRANTS.where(tokens.c.id == sa.bindparam("value"))
 
 
 class Scope(StrEnum):
@@ -73,7 +82,7 @@ class TokenStore:
     def recognise(self, token: str) -> Grant | None:
         """What a token grants now; nothing if nobody issued it, it was revoked or its time is over."""
         # The token has 256 random bits, so a plain digest cannot be guessed back and looking it up leaks nothing.
-        found = self._grants(tokens.c.digest == _digest(token))
+        found = self._grants(_BY_DIGEST, {"value": _digest(token)})
         if not found or found[0].revoked_at or (found[0].ends_at and found[0].ends_at <= now()):
             return None
         return found[0]
@@ -84,18 +93,16 @@ class TokenStore:
             standing = tokens.update().where(tokens.c.id == token_id, tokens.c.revoked_at == "")
             if connection.execute(standing.values(revoked_at=now(), revoked_by=by)).rowcount:
                 return
-            if not self._grants(tokens.c.id == token_id):
+            if not self._grants(_BY_ID, {"value": token_id}):
                 raise BankError(f"token {token_id!r}: not in {self._backend.where}")
 
     def all(self) -> list[Grant]:
         """Every token ever issued, revoked ones too, oldest first."""
-        return self._grants(sa.true())
+        return self._grants(_GRANTS, {})
 
-    def _grants(self, condition: "sa.ColumnElement[bool]") -> list[Grant]:
-        query = sa.select(tokens, token_scopes.c.database, token_scopes.c.scope)
-        query = query.join(token_scopes, token_scopes.c.token == tokens.c.id).where(condition)
+    def _grants(self, query: "sa.Select[Any]", given: dict[str, str]) -> list[Grant]:
         with self._backend.reading() as connection:
-            rows = connection.execute(query.order_by(tokens.c.made_at, tokens.c.id)).all()
+            rows = connection.execute(query, given).all()
         return [
             Grant(
                 id=row.id,

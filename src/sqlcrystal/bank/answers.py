@@ -1,12 +1,14 @@
 """Answers as they were given, and what can be asked of many: what waits, what was judged, what it cost."""
 
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.card_rows import document, insert_once
+from sqlcrystal.bank.card_rows import document, is_new
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting
 from sqlcrystal.bank.tables import answer_cards, answers
@@ -21,7 +23,22 @@ _COLUMNS = (
 )
 _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
+_BY_ID = sa.select(answers.c.id, answers.c.document).where(answers.c.id == sa.bindparam("name"))
+_TRACE = sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name"))
+_VERDICT = sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name"))
+_BY_START = (
+    sa.select(answers.c.id, answers.c.document)
+    .where(answers.c.id > sa.bindparam("name"), answers.c.id < sa.bindparam("end"))
+    .order_by(answers.c.id)
+    .limit(3)
+)
 _SHOWN = answers.c.twin_of == ""
+
+
+@cache
+def _recent(*columns: str) -> "sa.Select[Any]":
+    query = sa.select(answers.c.document).where(_SHOWN).order_by(answers.c.seq.desc()).limit(sa.bindparam("most"))
+    return query.where(*(answers.c[column] == sa.bindparam(column) for column in columns))
 
 
 class AnswerStore:
@@ -46,19 +63,16 @@ class AnswerStore:
             for place, use in enumerate(answer.cards)
         ]
         with self._backend.appending() as connection:
-            made = insert_once(connection, answers).values(row)
-            new = connection.scalar(made.returning(answers.c.id)) is not None
+            new = is_new(connection, answers, row)
             if new and uses:
                 connection.execute(answer_cards.insert(), uses)
         return new
 
     def get(self, answer_id: str) -> AnswerRecord:
         """One answer; the start of its id will do where only one has it."""
-        both = sa.select(answers.c.id, answers.c.document)
-        starting = (answers.c.id > answer_id) & (answers.c.id < answer_id + "\U0010ffff")
         with self._backend.reading() as connection:
-            rows = connection.execute(both.where(answers.c.id == answer_id)).all()
-            rows = rows or connection.execute(both.where(starting).order_by(answers.c.id).limit(3)).all()
+            rows = connection.execute(_BY_ID, {"name": answer_id}).all()
+            rows = rows or connection.execute(_BY_START, {"name": answer_id, "end": answer_id + "\U0010ffff"}).all()
         if not answer_id or not rows:
             raise BankError(f"answer {answer_id!r}: not in {self._backend.where}")
         if len(rows) > 1:
@@ -68,25 +82,23 @@ class AnswerStore:
     def trace(self, answer_id: str) -> Episode | None:
         """How an answer came about: its attempt, rounds and probes; None where that was not kept."""
         with self._backend.reading() as connection:
-            found = connection.scalar(sa.select(answers.c.trace).where(answers.c.id == self.get(answer_id).id))
+            found = connection.scalar(_TRACE, {"name": self.get(answer_id).id})
         return None if found is None else read_episode(found)
 
     def verdict(self, answer_id: str) -> str:
         """The verdict that stands on an answer, or nothing."""
         with self._backend.reading() as connection:
-            return connection.scalar(sa.select(answers.c.verdict).where(answers.c.id == answer_id)) or ""
+            return connection.scalar(_VERDICT, {"name": answer_id}) or ""
 
     def recent(
         self, *, database: str | None = None, question: str | None = None, limit: int = 50
     ) -> list[AnswerRecord]:
         """The latest shown answers, newest first: of one database, or to one question however it is laid out."""
-        query = sa.select(answers.c.document).where(_SHOWN).order_by(answers.c.seq.desc()).limit(limit)
-        if database is not None:
-            query = query.where(answers.c.database == database)
-        if question is not None:
-            query = query.where(answers.c.question_key == question_key(question))
+        key = None if question is None else question_key(question)
+        wanted = {name: value for name, value in (("database", database), ("question_key", key)) if value is not None}
         with self._backend.reading() as connection:
-            return [_ANSWER.decode(found) for found in connection.scalars(query)]
+            found = connection.scalars(_recent(*wanted), {**wanted, "most": limit})
+            return [_ANSWER.decode(document) for document in found]
 
     def leaning_on(self, ids: Iterable[CardId]) -> list[AnswerRecord]:
         """Every answer that had one of these cards in its prompt, oldest first."""

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,16 +27,53 @@ def now() -> str:
 
 def upsert(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
     """An insert that can say what becomes of a row with the same key."""
-    if connection.dialect.name == "sqlite":
+    return _upsert(connection.dialect.name, table)
+
+
+def insert_once(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+    """An insert that leaves a row with the same key as it is; its values are given when it is executed."""
+    return _insert_once(connection.dialect.name, table)
+
+
+def is_new(connection: sa.Connection, table: sa.Table, row: Mapping[str, object]) -> bool:
+    """Insert a row by its id; False when one of this id is there already, which stays as it is."""
+    return connection.scalar(_returning_id(connection.dialect.name, table), row) is not None
+
+
+# Statements are made once: building one takes longer than running it.
+
+
+def _upsert(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+    if dialect == "sqlite":
         return sqlite.insert(table)
     from sqlalchemy.dialects import postgresql  # slow to import, and few need it
 
     return postgresql.insert(table)
 
 
-def insert_once(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
-    """An insert that leaves a row with the same key as it is."""
-    return upsert(connection, table).on_conflict_do_nothing()
+@cache
+def _insert_once(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
+    return _upsert(dialect, table).on_conflict_do_nothing()
+
+
+@cache
+def _returning_id(dialect: str, table: sa.Table) -> "sa.Executable":
+    return _insert_once(dialect, table).returning(table.c.id)
+
+
+@cache
+def _bump(dialect: str) -> "sqlite.Insert | postgresql.Insert":
+    return _upsert(dialect, revisions).on_conflict_do_update(
+        index_elements=[revisions.c.database], set_={"revision": revisions.c.revision + 1}
+    )
+
+
+_SAME = sa.select(cards.c.id, cards.c.content, cards.c.database).where(
+    sa.or_(
+        cards.c.id.in_(sa.bindparam("ids", expanding=True)),
+        cards.c.content.in_(sa.bindparam("contents", expanding=True)),
+    )
+)
 
 
 def document(name: str, record: msgspec.Struct) -> bytes:
@@ -81,9 +119,8 @@ def insert(connection: sa.Connection, entries: Sequence[Entry]) -> list[Added]:
 def _kept(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> dict[str, tuple[str, str]]:
     """The id and database of each card that has one of these ids or contents, by either."""
     ids, contents = ([row[column] for row in rows] for column in ("id", "content"))
-    same = sa.or_(cards.c.id.in_(ids), cards.c.content.in_(contents))
     kept = {}
-    for row in connection.execute(sa.select(cards.c.id, cards.c.content, cards.c.database).where(same)):
+    for row in connection.execute(_SAME, {"ids": ids, "contents": contents}):
         kept[row.id] = kept[row.content] = (row.id, row.database)
     return kept
 
@@ -95,11 +132,8 @@ def update(connection: sa.Connection, card: Card) -> None:
 
 def revise(connection: sa.Connection, databases: Iterable[str]) -> None:
     """Let every process know that these databases' cards have changed."""
-    bump = upsert(connection, revisions).on_conflict_do_update(
-        index_elements=[revisions.c.database], set_={"revision": revisions.c.revision + 1}
-    )
     for database in sorted(set(databases)):
-        connection.execute(bump, {"database": database, "revision": 1})
+        connection.execute(_bump(connection.dialect.name), {"database": database, "revision": 1})
 
 
 def note(connection: sa.Connection, card_id: str, *, by: str, action: str, before: str, after: str, why: str) -> None:

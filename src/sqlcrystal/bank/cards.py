@@ -1,9 +1,11 @@
 """The card store: every database's cards, durable and kept apart, in SQLite or PostgreSQL."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -12,8 +14,8 @@ from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, open_backend
 from sqlcrystal.bank.card_rows import drop_episode, history_of, insert, note, now, revise, update
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import Added, Change, Entry
-from sqlcrystal.bank.served import MEMORY, Served
-from sqlcrystal.bank.tables import cards, episodes, revisions
+from sqlcrystal.bank.served import MEMORY, Served, caught_up, revision_of
+from sqlcrystal.bank.tables import cards, episodes
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
 from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode
@@ -21,6 +23,23 @@ from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode
 _CARD = msgspec.json.Decoder(Card)
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value
 _AT_A_TIME = 500
+_BY_ID = sa.select(cards.c.id, cards.c.document).where(cards.c.id == sa.bindparam("name"))
+_BY_START = (
+    sa.select(cards.c.id, cards.c.document)
+    .where(cards.c.id > sa.bindparam("name"), cards.c.id < sa.bindparam("end"))
+    .order_by(cards.c.id)
+    .limit(3)
+)
+
+
+@cache
+def _fitting(*columns: str) -> "sa.Select[Any]":
+    """The statement for cards that have given values, since a moment for that of admission; made once of each kind."""
+    query = sa.select(cards.c.document).order_by(cards.c.seq)
+    for column in columns:
+        value: sa.BindParameter[str] = sa.bindparam(column)
+        query = query.where(cards.c.admitted_at >= value if column == "admitted_at" else cards.c[column] == value)
+    return query
 
 
 class CardStore:
@@ -49,18 +68,15 @@ class CardStore:
 
     def cards(self, database: str) -> tuple[Card, ...]:
         """The active cards of one database in the order they were banked; the same tuple until that changes."""
+        # What a transaction reads of its own may be rolled back, so it neither uses nor leaves a snapshot.
+        apart = self.backend.in_transaction
         with self.backend.reading() as connection:
-            # The revision is read before the cards: a write in between costs one reload, never a stale answer.
-            revision = connection.scalar(sa.select(revisions.c.revision).where(revisions.c.database == database)) or 0
-            # What a transaction reads of its own may be rolled back, so it neither uses nor leaves a snapshot.
-            apart = self.backend.in_transaction
-            known = None if apart else self._served.recall(database, revision)
-            if known is not None:
-                return known
-            wanted = sa.select(cards.c.document).where(cards.c.database == database, _ACTIVE).order_by(cards.c.seq)
-            documents = connection.scalars(wanted).all()
-        loaded = tuple(map(_CARD.decode, documents))
-        return loaded if apart else self._served.keep(database, revision, sum(map(len, documents)), loaded)
+            revision = revision_of(connection, database)
+            known = None if apart else self._served.recall(database)
+            if known is not None and known.revision == revision:
+                return known.cards
+            found = caught_up(connection, database, revision, known)
+        return found.cards if apart else self._served.keep(database, found)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -89,25 +105,17 @@ class CardStore:
         `since` is a moment of admission (ISO 8601, UTC); of a `question` layout and case do not count.
         """
         wanted = {"database": database, "status": status, "writer": writer, "source": source}
-        wanted |= {"signal": signal, "admitted_by": admitted_by}
-        query = sa.select(cards.c.document).order_by(cards.c.seq)
-        for column, value in wanted.items():
-            if value is not None:
-                query = query.where(cards.c[column] == str(value))
-        if since is not None:
-            query = query.where(cards.c.admitted_at >= since)
-        if question is not None:
-            query = query.where(cards.c.question_key == question_key(question))
+        wanted |= {"signal": signal, "admitted_by": admitted_by, "admitted_at": since}
+        wanted |= {"question_key": None if question is None else question_key(question)}
+        given = {column: str(value) for column, value in wanted.items() if value is not None}
         with self.backend.reading() as connection:
-            return [_CARD.decode(found) for found in connection.scalars(query)]
+            return [_CARD.decode(found) for found in connection.scalars(_fitting(*given), given)]
 
     def get(self, card_id: str) -> Card:
         """One card, whatever its status; the start of an id will do where only one card has it."""
-        both = sa.select(cards.c.id, cards.c.document)
-        starting = (cards.c.id > card_id) & (cards.c.id < card_id + "\U0010ffff")
         with self.backend.reading() as connection:
-            rows = connection.execute(both.where(cards.c.id == card_id)).all()
-            rows = rows or connection.execute(both.where(starting).order_by(cards.c.id).limit(3)).all()
+            rows = connection.execute(_BY_ID, {"name": card_id}).all()
+            rows = rows or connection.execute(_BY_START, {"name": card_id, "end": card_id + "\U0010ffff"}).all()
         if not card_id or not rows:
             raise BankError(f"card {card_id!r}: not in {self.where}")
         if len(rows) > 1:
@@ -199,6 +207,10 @@ class CardStore:
                 before, after = getattr(card, field), getattr(edited, field)
                 if before != after:
                     note(connection, card.id, by=by, action=f"edited {field}", before=before, after=after, why=reason)
+            if (card.text, card.sql) == (edited.text, edited.sql) and card.tokens != edited.tokens:
+                # Whoever keeps cards in memory learns from the notes which of them have changed.
+                told = {"before": str(card.tokens), "after": str(edited.tokens)}
+                note(connection, card.id, by=by, action="edited tokens", why=reason, **told)
             revise(connection, [card.database])
             return edited
 

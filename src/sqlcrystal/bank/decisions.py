@@ -2,19 +2,26 @@
 
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.answers import AnswerStore
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.card_rows import document, insert_once, now
+from sqlcrystal.bank.card_rows import document, is_new, now
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import Decided, Decision, Proposal, Verdict
 from sqlcrystal.bank.tables import answers, decisions, proposals
 from sqlcrystal.errors import BankError
 
 _TOLD = tuple(decisions.c[field] for field in Decision.__struct_fields__)
+_LAST: "sa.Select[Any]" = sa.select(*_TOLD).order_by(decisions.c.seq.desc()).limit(1)
+_ON_ANSWER = _LAST.where(decisions.c.answer == sa.bindparam("name"))
+_ON_CARD = _LAST.where(decisions.c.card == sa.bindparam("name"))
+_MADE = decisions.c.verdict.in_([Verdict.CONFIRMED.value, Verdict.CORRECTED.value])
+_STANDS = answers.update().where(answers.c.id == sa.bindparam("name"))
+_THAT_MADE = _ON_CARD.where(_MADE, decisions.c.answer != "")
 
 
 class DecisionStore:
@@ -89,16 +96,15 @@ class DecisionStore:
 
     def standing(self, answer_id: str) -> Decision | None:
         """The last decision on an answer."""
-        return self._last(decisions.c.answer == answer_id)
+        return self._last(_ON_ANSWER, answer_id)
 
     def that_made(self, card_id: str) -> Decision | None:
         """The decision that made a card."""
-        made = decisions.c.verdict.in_([Verdict.CONFIRMED.value, Verdict.CORRECTED.value])
-        return self._last((decisions.c.card == card_id) & made & (decisions.c.answer != ""))
+        return self._last(_THAT_MADE, card_id)
 
     def last_on_card(self, card_id: str) -> Decision | None:
         """The last decision that names a card."""
-        return self._last(decisions.c.card == card_id)
+        return self._last(_ON_CARD, card_id)
 
     def all(
         self,
@@ -124,8 +130,7 @@ class DecisionStore:
         row = {field: getattr(proposal, field) for field in ("id", "database", "answer", "at", "sql", "note")}
         trace = None if proposal.episode is None else document(f"proposal {proposal.id!r}", proposal.episode)
         with self._backend.appending() as connection:
-            made = insert_once(connection, proposals).values(**row, episode=trace)
-            return connection.scalar(made.returning(proposals.c.id)) is not None
+            return is_new(connection, proposals, {**row, "episode": trace})
 
     def proposals(self, *, answer: str | None = None, database: str | None = None) -> list[Proposal]:
         """What was proposed and not yet decided on, oldest first."""
@@ -148,13 +153,11 @@ class DecisionStore:
     def _append(self, connection: sa.Connection, decision: Decision) -> None:
         connection.execute(decisions.insert(), {**msgspec.structs.asdict(decision), "verdict": str(decision.verdict)})
         if decision.answer:
-            standing = answers.update().where(answers.c.id == decision.answer)
-            connection.execute(standing.values(verdict=str(decision.verdict)))
+            connection.execute(_STANDS, {"name": decision.answer, "verdict": str(decision.verdict)})
 
-    def _last(self, condition: "sa.ColumnElement[bool]") -> Decision | None:
-        query = sa.select(*_TOLD).where(condition).order_by(decisions.c.seq.desc()).limit(1)
+    def _last(self, query: "sa.Select[Any]", name: str) -> Decision | None:
         with self._backend.reading() as connection:
-            row = connection.execute(query).first()
+            row = connection.execute(query, {"name": name}).first()
         return None if row is None else _decision(row)
 
 

@@ -1,44 +1,100 @@
-"""The cards in memory: one tuple per database, the longest unused ones let go when they outgrow the budget."""
+"""The cards in memory: one tuple per database that keeps up with the store; the longest unused are let go."""
 
 from threading import Lock
 
-from sqlcrystal.types import Card
+import msgspec
+import sqlalchemy as sa
+
+from sqlcrystal.bank.tables import cards, changes, revisions
+from sqlcrystal.types import Card, CardStatus
 
 MEMORY = 512 * 2**20
 """Bytes of card documents kept decoded; a decoded card takes about as much again."""
 
+_CARD = msgspec.json.Decoder(Card)
+_DATABASE: "sa.BindParameter[str]" = sa.bindparam("database")
+_CARD_SEEN: "sa.BindParameter[int]" = sa.bindparam("card")
+_CHANGE_SEEN: "sa.BindParameter[int]" = sa.bindparam("change")
+_REVISION = sa.select(revisions.c.revision).where(revisions.c.database == _DATABASE)
+_LAST_CHANGE = sa.select(sa.func.coalesce(sa.func.max(changes.c.seq), 0))
+_TOUCHED = (
+    sa.select(sa.func.count())
+    .select_from(changes.outerjoin(cards, cards.c.id == changes.c.card))
+    .where(changes.c.seq > _CHANGE_SEEN, sa.or_(cards.c.id.is_(None), cards.c.database == _DATABASE))
+)
+_LATER = (
+    sa.select(cards.c.seq, cards.c.document)
+    .where(cards.c.database == _DATABASE, cards.c.status == CardStatus.ACTIVE.value, cards.c.seq > _CARD_SEEN)
+    .order_by(cards.c.seq)
+)
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The active cards of one database as of a revision, and how far cards and changes had come by then."""
+
+    revision: int = -1
+    cards: tuple[Card, ...] = ()
+    size: int = 0
+    last_card: int = 0
+    last_change: int = 0
+
+
+def revision_of(connection: sa.Connection, database: str) -> int:
+    """The number that every change of a database's cards moves on."""
+    return connection.scalar(_REVISION, {"database": database}) or 0
+
+
+def caught_up(connection: sa.Connection, database: str, revision: int, known: Snapshot | None) -> Snapshot:
+    """The cards as they are now: what was added since a known snapshot, or all where a card of it has changed.
+
+    The revision was read before, and changes are read before cards: what is written meanwhile is read again next time.
+    Writers take turns, so that a later number was committed later.
+    """
+    last_change = connection.scalar(_LAST_CHANGE) or 0
+    if known is not None and last_change > known.last_change:
+        touched = connection.scalar(_TOUCHED, {"change": known.last_change, "database": database})
+        known = None if touched else known
+    before = known or Snapshot()
+    rows = connection.execute(_LATER, {"database": database, "card": before.last_card}).all()
+    return Snapshot(
+        revision=revision,
+        cards=(*before.cards, *(_CARD.decode(row.document) for row in rows)) if rows else before.cards,
+        size=before.size + sum(len(row.document) for row in rows),
+        last_card=rows[-1].seq if rows else before.last_card,
+        last_change=last_change,
+    )
+
 
 class Served:
-    """The last snapshot of each database by its revision, together within a budget of document bytes."""
+    """The last snapshot of each database, together within a budget of document bytes."""
 
     def __init__(self, *, budget: int = MEMORY) -> None:
         """Keep at most so many bytes, and always the snapshot used last."""
         self._budget = budget
         self._held = 0
-        self._known: dict[str, tuple[int, int, tuple[Card, ...]]] = {}
+        self._known: dict[str, Snapshot] = {}
         self._lock = Lock()
 
-    def recall(self, database: str, revision: int) -> tuple[Card, ...] | None:
-        """The cards of that revision, if they are still here."""
+    def recall(self, database: str) -> Snapshot | None:
+        """The last snapshot of a database, if it is still here."""
         with self._lock:
-            known = self._known.get(database)
-            if known is None or known[0] != revision:
-                return None
-            self._known[database] = self._known.pop(database)  # used last
-            return known[2]
+            known = self._known.pop(database, None)
+            if known is not None:
+                self._known[database] = known  # used last
+            return known
 
-    def keep(self, database: str, revision: int, size: int, cards: tuple[Card, ...]) -> tuple[Card, ...]:
+    def keep(self, database: str, snapshot: Snapshot) -> tuple[Card, ...]:
         """Remember a snapshot; of two threads that loaded the same revision, the first one's tuple is everybody's."""
         with self._lock:
             known = self._known.pop(database, None)
             if known is not None:
-                self._held -= known[1]
-                if known[0] == revision:
-                    revision, size, cards = known
-            self._known[database] = (revision, size, cards)
-            self._held += size
+                self._held -= known.size
+                if known.revision == snapshot.revision:
+                    snapshot = known
+            self._known[database] = snapshot
+            self._held += snapshot.size
             for longest_unused in list(self._known)[:-1]:
                 if self._held <= self._budget:
                     break
-                self._held -= self._known.pop(longest_unused)[1]
-            return cards
+                self._held -= self._known.pop(longest_unused).size
+            return snapshot.cards

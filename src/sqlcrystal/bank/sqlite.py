@@ -55,12 +55,12 @@ class SqliteEngine:
         """BEGIN IMMEDIATE took it."""
 
     def reader(self) -> sa.Connection:
-        """A deferred transaction."""
+        """Without a transaction: each statement sees its own moment."""
         return self.sqlalchemy.connect()
 
     def snapshot(self) -> sa.Connection:
         """A deferred transaction sees the moment of its first read."""
-        return self.sqlalchemy.connect()
+        return self.sqlalchemy.connect().execution_options(sqlcrystal_begin="BEGIN")
 
     def meaning(self, error: sa.exc.DBAPIError) -> str:
         """By SQLite's own name of the error."""
@@ -112,9 +112,12 @@ class SqliteEngine:
 
 
 def _begin(connection: sa.Connection) -> None:
-    # IMMEDIATE takes the write lock first, so that what is read inside is what is written over.
-    writing = connection.get_execution_options().get("sqlcrystal_writing")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+    options = connection.get_execution_options()
+    if options.get("sqlcrystal_writing"):
+        # IMMEDIATE takes the write lock first, so that what is read inside is what is written over.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    elif begin := options.get("sqlcrystal_begin"):
+        connection.exec_driver_sql(begin)
 
 
 def _belongs_to_a_store(connection: sqlite3.Connection) -> bool:

@@ -14,6 +14,7 @@ from sqlcrystal.types import Card, Question, Retrieved
 
 Number = TypeVar("Number", np.float32, np.float64)
 
+MOST_ADDED = 64
 SMALL = 4_000_000
 """Numbers in a matrix that one core multiplies within a millisecond."""
 
@@ -28,17 +29,64 @@ def by_payload(card: Card) -> str:
     return f"{card.question.text}\n{card.text}"
 
 
+class Keys:
+    """The vectors of distinct keys, a row each, with room for more; indexes that grew from each other share one."""
+
+    def __init__(self, keys: Sequence[str], vectors: Vectors) -> None:
+        """Embed every key."""
+        self._vectors = vectors
+        self._row_of: dict[str, int] = {key: row for row, key in enumerate(keys)}
+        # Column-major: BLAS then adds up whole columns, which takes half the time of a dot product per row.
+        self._rows = np.asfortranarray(vectors.embed(keys))
+
+    def __len__(self) -> int:
+        """How many rows are in use."""
+        return len(self._row_of)
+
+    def matrix(self) -> NDArray[np.float32]:
+        """The rows in use; what is added later is not among them."""
+        return self._rows[: len(self._row_of)]
+
+    def row(self, key: str) -> int:
+        """The row of a key, which is added if it is new; rows that are there already never change."""
+        if key not in self._row_of:
+            (vector,) = self._vectors.embed([key])
+            used, room = len(self._row_of), len(self._rows)
+            if used == room:
+                grown = np.zeros((room + room // 2 + 64, self._rows.shape[1]), dtype=np.float32, order="F")
+                grown[:used] = self._rows
+                self._rows = grown
+            self._rows[used] = vector
+            self._row_of[key] = used
+        return self._row_of[key]
+
+
 class DenseIndex:
     """Exact cosine search over one snapshot; cards with the same key share one row, so they score the same."""
 
     def __init__(self, cards: Sequence[Card], key: Callable[[Card], str], vectors: Vectors) -> None:
         """Embed every distinct key."""
+        self._key = key
         self.roster = Roster(cards)
-        rows: dict[str, int] = {}
-        self.row_of = np.array([rows.setdefault(key(card), len(rows)) for card in self.roster.cards], dtype=np.intp)
-        # Column-major: BLAS then adds up whole columns, which takes half the time of a dot product per row.
-        self.matrix = np.asfortranarray(vectors.embed(list(rows)))
-        self._shared = len(rows) < len(self.roster.cards)
+        texts = [key(card) for card in self.roster.cards]
+        rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        self.row_of = np.array([rows[text] for text in texts], dtype=np.intp)
+        self._keys = Keys(list(rows), vectors)
+        self.matrix = self._keys.matrix()
+
+    def extended(self, cards: Sequence[Card]) -> "DenseIndex | None":
+        """The index with a few cards more, which takes no longer for a large bank; None where it has to be rebuilt."""
+        added = cards[len(self.roster.cards) :]
+        # Another index has grown from this one already: its rows are not ours.
+        if len(added) > MOST_ADDED or len(self._keys) != len(self.matrix):
+            return None
+        longer = DenseIndex.__new__(DenseIndex)
+        longer._key, longer._keys, longer.roster, longer.row_of = self._key, self._keys, self.roster, self.row_of
+        for card in added:
+            longer.roster, place = longer.roster.with_card(card)
+            longer.row_of = np.insert(longer.row_of, place, self._keys.row(self._key(card)))
+        longer.matrix = self._keys.matrix()
+        return longer
 
     def search(self, query: NDArray[np.float32], k: int, exclude: Excluded) -> list[Retrieved]:
         """The k nearest cards."""
@@ -50,7 +98,7 @@ class DenseIndex:
         if not self.roster.cards or k == 0:
             return np.zeros(0, dtype=np.intp)
         scores = _dots(self.matrix, query)
-        scores = scores[self.row_of] if self._shared else scores
+        scores = scores[self.row_of]
         return contenders(self.roster.without(scores, exclude), k)
 
     def cosines(self, places: NDArray[np.intp], query: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -76,7 +124,9 @@ class Dense:
     def __init__(self, embedder: Embedder) -> None:
         """Share vectors with every retriever that was given the same `Vectors`."""
         self._vectors = Vectors.of(embedder)
-        self._snapshots = Snapshots(lambda cards: DenseIndex(cards, self.key, self._vectors))
+        self._snapshots = Snapshots(
+            lambda cards: DenseIndex(cards, self.key, self._vectors), extend=lambda index, cards: index.extended(cards)
+        )
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """At most k cards of the question's database, nearest first."""

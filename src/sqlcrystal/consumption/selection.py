@@ -1,6 +1,8 @@
 """From scores to cards: the k best, ties by card id, the same on every machine."""
 
+from bisect import bisect
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -35,8 +37,19 @@ class Roster:
 
     def __init__(self, cards: Sequence[Card]) -> None:
         """Sort the cards once."""
-        self.cards = tuple(sorted(cards, key=lambda card: card.id))
-        self.position = {card.id: place for place, card in enumerate(self.cards)}
+        self.cards = tuple(sorted(cards, key=_id))
+
+    @cached_property
+    def position(self) -> dict[CardId, int]:
+        """Where each card stands; most searches never ask."""
+        return {card.id: place for place, card in enumerate(self.cards)}
+
+    def with_card(self, card: Card) -> tuple["Roster", int]:
+        """The roster with one card more, and where that stands."""
+        place = bisect(self.cards, card.id, key=_id)
+        longer = Roster(())
+        longer.cards = (*self.cards[:place], card, *self.cards[place:])
+        return longer, place
 
     def without(self, scores: NDArray[np.float32], exclude: Excluded) -> NDArray[np.float32]:
         """The scores with those of excluded cards sunk below all others, in place."""
@@ -50,6 +63,10 @@ class Roster:
         rounded = np.round(scores, DECIMALS) + 0.0  # so that -0.0 is 0.0
         best = np.lexsort((places, -rounded))[:k]
         return [Retrieved(self.cards[places[i]], float(rounded[i])) for i in best]
+
+
+def _id(card: Card) -> CardId:
+    return card.id
 
 
 def contenders(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:

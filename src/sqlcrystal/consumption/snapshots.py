@@ -7,17 +7,28 @@ from typing import Generic, TypeVar
 from sqlcrystal.types import Card
 
 Index = TypeVar("Index")
+Extend = Callable[[Index, tuple[Card, ...]], Index | None]
+"""An index with a few cards more; None where it had better be built anew."""
 
 CARDS_KEPT = 250_000
+INDEXES_KEPT = 1_000
 
 
 class Snapshots(Generic[Index]):
     """From the cards a bank serves to their index; banks that serve the same tuple again are recognised at once."""
 
-    def __init__(self, build: Callable[[tuple[Card, ...]], Index], *, cards_kept: int = CARDS_KEPT) -> None:
+    def __init__(
+        self,
+        build: Callable[[tuple[Card, ...]], Index],
+        *,
+        extend: Extend[Index] | None = None,
+        cards_kept: int = CARDS_KEPT,
+    ) -> None:
         """Keep the indexes used last, together at most so many cards."""
         self._build = build
+        self._extend = extend
         self._limit = cards_kept
+        self._held = 0
         self._known: dict[int, tuple[tuple[Card, ...], Index]] = {}
         self._lock = Lock()
 
@@ -26,20 +37,34 @@ class Snapshots(Generic[Index]):
         with self._lock:
             snapshot = self._recognise(cards)
             # The entry holds the tuple, so its address cannot be reused while it is a key.
-            known = self._known.pop(id(snapshot), None) or (snapshot, self._build(snapshot))
+            known = self._known.pop(id(snapshot), None)
+            if known is None:
+                known = (snapshot, self._made(snapshot))
+                self._held += len(snapshot)
             self._known[id(snapshot)] = known
             self._forget()
             return known[1]
+
+    def _made(self, snapshot: tuple[Card, ...]) -> Index:
+        """Grown from the index of all but the last cards, which a bank in use has had a moment ago; else built."""
+        if self._extend is not None:
+            for known, index in reversed(self._known.values()):
+                if known and len(known) < len(snapshot) and known[-1] is snapshot[len(known) - 1]:
+                    # Tuples of the very same cards compare by address, however many they are.
+                    extended = self._extend(index, snapshot) if snapshot[: len(known)] == known else None
+                    if extended is not None:
+                        return extended
+        return self._build(snapshot)
 
     def _recognise(self, cards: Sequence[Card]) -> tuple[Card, ...]:
         if isinstance(cards, tuple) and id(cards) in self._known:
             return cards
         snapshot = tuple(cards)
-        return next((known for known, _ in self._known.values() if known == snapshot), snapshot)
+        # Comparing tuples of two sizes card by card would take as long as reading all of them.
+        alike = (known for known, _ in self._known.values() if len(known) == len(snapshot))
+        return next((known for known in alike if known[:1] == snapshot[:1] and known == snapshot), snapshot)
 
     def _forget(self) -> None:
-        held = sum(len(cards) for cards, _ in self._known.values())
-        for address in list(self._known)[:-1]:
-            if held <= self._limit:
-                return
-            held -= len(self._known.pop(address)[0])
+        while len(self._known) > 1 and (self._held > self._limit or len(self._known) > INDEXES_KEPT):
+            cards, _ = self._known.pop(next(iter(self._known)))
+            self._held -= len(cards)

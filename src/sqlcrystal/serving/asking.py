@@ -49,12 +49,14 @@ def ask(
     twin = _twin(desk, site, draft, record, arm) if arm.both else None
     salt = secrets.token_hex(8)
     lasting = kept(desk, site, record, salt)
+    proposed = _offer(site, draft, record)
     with desk.store.transaction():
         desk.remember(site)
         desk.store.answers.save(lasting, kept_trace(site, draft.episode))
         if twin is not None:
             desk.store.answers.save(kept(desk, site, twin, salt))
-        offer = _offer(desk, site, draft, record)
+        if proposed is not None:
+            desk.store.decisions.propose(proposed[1])
     card, said = _vouched(desk, site, lasting, draft)
     answer = served(
         record,
@@ -62,7 +64,7 @@ def ask(
         rows=draft.rows,
         adapted=draft.adapted,
         repaired=draft.repaired,
-        offer=offer,
+        offer=proposed[0] if proposed else None,
         card=card,
         checked=said,
         trace=draft.episode,
@@ -162,7 +164,7 @@ def _error(draft: Draft) -> str:
     return draft.execution.message if isinstance(draft.execution, Failure) else ""
 
 
-def _offer(desk: Desk, site: Site, draft: Draft, record: AnswerRecord) -> Offer | None:
+def _offer(site: Site, draft: Draft, record: AnswerRecord) -> tuple[Offer, Proposal] | None:
     """The stored query with this question's literals, where it gives another result than the model's."""
     if draft.replayed or not draft.retrieved or is_private(site):
         return None
@@ -181,8 +183,7 @@ def _offer(desk: Desk, site: Site, draft: Draft, record: AnswerRecord) -> Offer 
         sql=found.sql,
         note=f"card {found.card.id} with {told}",
     )
-    desk.store.decisions.propose(proposal)
-    return offer
+    return offer, proposal
 
 
 def _vouched(desk: Desk, site: Site, record: AnswerRecord, draft: Draft) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from sqlcrystal.once import Once
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Bank, Database, Embedder, LanguageModel, Retriever
 from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_place, without_password
+from sqlcrystal.serving.outside import ClockedDatabase
 from sqlcrystal.solving import Presenter
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Desk:
 
     def _open_site(self, name: str) -> Site:
         entry = self._entry(name)
-        database = _open(entry, name)
+        database = ClockedDatabase(_open(entry, name))
         with self._lock:
             self._opened.append(database)
         hints = Path(entry.hints).read_text(encoding="utf-8") if entry.hints else ""

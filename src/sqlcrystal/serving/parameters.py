@@ -6,6 +6,7 @@ its parameters is given the query with the values exchanged; nothing is guessed 
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -26,32 +27,61 @@ class Exchanged(NamedTuple):
 
 def exchange(card: Card, question: str, dialect: str) -> Exchanged | None:
     """The card's query for a question that differs from the card's in parameters only; None for any other question."""
-    try:
-        query = parse(card.sql, dialect)
-    except Unparsable:
+    changed = other_values(card, question, dialect)
+    if not changed:
         return None
-    asked = _plain(card.question.text)
-    parameters = _parameters(query, asked)
-    if not parameters:
-        return None
-    found = re.fullmatch(_pattern(asked, parameters), _plain(question), re.IGNORECASE)
-    if found is None:
-        return None
-    values = [(old, found[f"p{place}"].strip()) for place, old in enumerate(parameters)]
-    changed = tuple((old, new) for old, new in values if old.casefold() != new.casefold())
-    if not changed or _stands_in_a_name(query, changed):
-        return None
+    query = parse(card.sql, dialect)
     for literal in list(query.find_all(exp.Literal)):
         literal.replace(_exchanged(literal, changed))
-    return Exchanged(query.sql(grammar(dialect)), changed)
+    return Exchanged(query.sql(grammar(dialect), copy=False), changed)
+
+
+def other_values(card: Card, question: str, dialect: str) -> tuple[tuple[str, str], ...]:
+    """Which values of the card's question and query stand for which in a question that is the same but for them."""
+    form = _form(card.sql, card.question.text, dialect)
+    found = None if form is None else form.pattern.fullmatch(_plain(question))
+    if form is None or found is None:
+        return ()
+    values = [(old, found[f"p{place}"].strip()) for place, old in enumerate(form.parameters)]
+    changed = tuple((old, new) for old, new in values if old.casefold() != new.casefold())
+    # A value that is part of a table's or column's name cannot be exchanged there.
+    return () if any(old.casefold() in form.names for old, _ in changed) else changed
 
 
 def same_query(one: str, other: str, dialect: str) -> bool:
     """Whether two queries are the same but for layout."""
     try:
-        return parse(one, dialect).sql(grammar(dialect)) == parse(other, dialect).sql(grammar(dialect))
+        return _laid_out(one, dialect) == _laid_out(other, dialect)
     except Unparsable:
         return False
+
+
+class _Form(NamedTuple):
+    """The parameters of a query, what a question with others looks like, and every name in the query."""
+
+    parameters: tuple[str, ...]
+    pattern: re.Pattern[str]
+    names: str
+
+
+# The same cards come up again and again, and reading a query takes longer than looking at a question.
+
+
+@lru_cache(maxsize=10_000)
+def _form(sql: str, asked: str, dialect: str) -> _Form | None:
+    try:
+        query = parse(sql, dialect)
+    except Unparsable:
+        return None
+    parameters = _parameters(query, _plain(asked))
+    names = " ".join(str(name.this) for name in query.find_all(exp.Identifier)).casefold()
+    pattern = _pattern(_plain(asked), parameters)
+    return _Form(tuple(parameters), re.compile(pattern, re.IGNORECASE), names) if parameters else None
+
+
+@lru_cache(maxsize=10_000)
+def _laid_out(sql: str, dialect: str) -> str:
+    return parse(sql, dialect).sql(grammar(dialect), copy=False)
 
 
 def _plain(text: str) -> str:
@@ -100,12 +130,6 @@ def _partition(text: str, value: str) -> tuple[str, str, str]:
 
 def _whole(value: str) -> str:
     return rf"(?<!\w){re.escape(value)}(?!\w)"
-
-
-def _stands_in_a_name(query: exp.Expr, changed: tuple[tuple[str, str], ...]) -> bool:
-    """Whether an old value is part of a table's or column's name, where it cannot be exchanged."""
-    names = " ".join(str(name.this) for name in query.find_all(exp.Identifier)).casefold()
-    return any(old.casefold() in names for old, _ in changed)
 
 
 def _exchanged(literal: exp.Literal, changed: tuple[tuple[str, str], ...]) -> exp.Literal:

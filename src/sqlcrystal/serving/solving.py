@@ -11,6 +11,7 @@ from sqlcrystal.protocols import Check, Database, Solver
 from sqlcrystal.serving.answers import Event, Notify, UsedCard
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.draft import Draft
+from sqlcrystal.serving.outside import ClockedModel
 from sqlcrystal.solving import SingleShot
 from sqlcrystal.types import Attempt, Card, Effort, Episode, Execution, Failure, Question, Retrieved, Rows
 
@@ -22,7 +23,7 @@ SOURCES = {"allowed": "T3-look", "never": "T2"}
 def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify: Notify) -> Draft:
     """Answer, and repair within the budget what the engine complains of."""
     database = OnceEach(site.presenter.present(question))
-    solver = SingleShot(desk.model, database)
+    solver = SingleShot(ClockedModel(desk.model), database)
     answer = pipeline.answer(
         question, memory=_WatchedMemory(memory, notify), solver=_WatchedSolver(solver, notify), database=database
     )
@@ -53,7 +54,7 @@ def mend(
     from sqlcrystal import assembly
 
     name = SOURCES[site.entry.values]
-    source = assembly.source(name, model=desk.model, database=database, budget=desk.team.budget)
+    source = assembly.source(name, model=ClockedModel(desk.model), database=database, budget=desk.team.budget)
     try:
         return pipeline.repair(attempt, trigger=trigger or accept, source=source, accept=accept)
     except ModelError:

@@ -41,9 +41,9 @@ def conflict(site: Site, draft: Draft, digest: str) -> float:
     for card, score in ((found.card, found.score) for found in draft.retrieved):
         if score < NEAR:
             break
-        from sqlcrystal.serving.parameters import exchange
+        from sqlcrystal.serving.parameters import other_values
 
-        if card.sql.strip() == draft.sql.strip() or exchange(card, draft.question.text, site.database.dialect):
+        if card.sql.strip() == draft.sql.strip() or other_values(card, draft.question.text, site.database.dialect):
             continue
         if result_digest(site.database.execute(card.sql)) != digest:
             return score

@@ -13,6 +13,7 @@ from sqlcrystal.pipeline import admit
 from sqlcrystal.serving.asking import as_question
 from sqlcrystal.serving.banking import Ruling, bank_card, new_proposal_id, reject_answer
 from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.outside import ClockedModel
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
 from sqlcrystal.serving.solving import OnceEach, mend
 from sqlcrystal.serving.usefulness import result_digest
@@ -127,7 +128,7 @@ def _repair(desk: Desk, site: Site, record: AnswerRecord, note: str) -> tuple[Ep
     untried = not attempt.calls  # what was rejected came from the store, so the model has not tried yet
     attempt = replace(attempt, question=question)
     if untried:
-        attempt = SingleShot(desk.model, database).solve(question)
+        attempt = SingleShot(ClockedModel(desk.model), database).solve(question)
 
     def accept(sql: str) -> bool:
         if private:  # what the rejected query returned is not known; that it was another query is

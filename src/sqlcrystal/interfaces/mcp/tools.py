@@ -146,7 +146,7 @@ def _add_judging(server: MCPServer, work: Work, identify: Identify) -> None:
                 name = answer_for(crystal, caller, answer_id, Scope.JUDGE).id
             return RulingShape.model_validate(told_ruling(crystal.confirm(name, by=caller.person, note=note)))
 
-        return await work.call(judge)
+        return await work.write(judge)
 
     @server.tool(annotations=WRITES)
     @explained

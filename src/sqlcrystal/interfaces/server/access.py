@@ -87,7 +87,7 @@ def recognised(request: Request, tokens: Recogniser) -> Caller | None:
     return None if grant is None else Caller(grant)
 
 
-def caller_of(request: Request, _: Annotated[object, Depends(bearer_scheme)]) -> Caller:
+async def caller_of(request: Request, _: Annotated[object, Depends(bearer_scheme)]) -> Caller:
     """The caller the middleware recognised; it lets nobody else through."""
     caller: Caller = request.state.caller
     return caller

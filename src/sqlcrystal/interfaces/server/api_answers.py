@@ -62,22 +62,22 @@ STREAM: dict[int | str, dict[str, Any]] = {
 async def ask(body: AskBody, request: Request, caller: Calling, work: Working) -> Response:
     """Answer a question over one database."""
     database = await work.call(lambda: database_for(work.crystal, caller, body.database))
-    asked = work.ask(body.question, database=database, person=caller.person, memory=body.memory)
+    tell = partial(told_answer, work.crystal)
+    asked = work.ask(body.question, database=database, person=caller.person, memory=body.memory, tell=tell)
     if wants_events(request):
-        return event_stream(_events(work, asked))
+        return event_stream(_events(asked))
     await ended(asked)
-    answer = asked.answer
-    if answer is None:
+    if asked.answer is None:
         raise HTTPException(503, "the server is stopping")
-    return json_reply(await work.call(lambda: told_answer(work.crystal, answer)))
+    return json_reply(asked.told)
 
 
-async def _events(work: Work, asked: Asked) -> AsyncIterator[bytes]:
+async def _events(asked: Asked) -> AsyncIterator[bytes]:
     async for kind, data in with_pings(asked):
         if kind == "ping":
             yield b": waiting\n\n"
         elif kind == "done" and asked.answer is not None:
-            yield event_line("done", await work.call(partial(told_answer, work.crystal, asked.answer)))
+            yield event_line("done", asked.told)
         else:
             yield event_line(kind, data)
 
@@ -120,7 +120,7 @@ async def confirm(answer_id: Id, body: NoteBody, caller: Calling, work: Working)
             name = answer_for(work.crystal, caller, answer_id, Scope.JUDGE).id
         return told_ruling(work.crystal.confirm(name, by=caller.person, note=body.note))
 
-    return _counted(work, await work.call(judge))
+    return _counted(work, await work.write(judge))
 
 
 @router.post("/answers/{answer_id}/correct", response_model=RulingShape)
@@ -152,7 +152,7 @@ async def undo(answer_id: Id, caller: Calling, work: Working) -> Response:
         record = answer_for(work.crystal, caller, answer_id, Scope.JUDGE)
         return told_ruling(work.crystal.undo(record.id, by=caller.person))
 
-    return _counted(work, await work.call(judge))
+    return _counted(work, await work.write(judge))
 
 
 @router.post("/run", response_model=RowsShape)

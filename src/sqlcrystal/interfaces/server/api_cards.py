@@ -71,7 +71,7 @@ async def change(card_id: CardName, body: CardBody, caller: Calling, work: Worki
             kept = set_status([kept.id], by=caller.person, reason=body.reason)[0]
         return told_card(kept)
 
-    return json_reply(await work.call(write))
+    return json_reply(await work.write(write))
 
 
 @router.delete("/cards/{card_id}", status_code=204)
@@ -81,7 +81,7 @@ async def delete(card_id: CardName, caller: Calling, work: Working) -> Response:
     def write() -> None:
         work.crystal.delete(card_for(work.crystal, caller, card_id, Scope.MANAGE).card.id, by=caller.person)
 
-    await work.call(write)
+    await work.write(write)
     return Response(status_code=204)
 
 
@@ -104,4 +104,4 @@ async def revoke(body: RevokeBody, caller: Calling, work: Working) -> Response:
         leaned = [told_past(past, work.crystal.store.answers.verdict(past.id)) for past in revocation.leaned]
         return {"revoked": [each.id for each in revocation.cards], "leaned": leaned}
 
-    return json_reply(await work.call(write))
+    return json_reply(await work.write(write))

@@ -110,7 +110,7 @@ async def issue(body: TokenBody, caller: Calling, work: Working) -> Response:
         token, grant = work.crystal.store.tokens.issue(body.person, pairs, by=caller.person)
         return {**told_grant(grant), "token": token}
 
-    return json_reply(await work.call(write), status=201)
+    return json_reply(await work.write(write), status=201)
 
 
 @router.delete("/api/tokens/{token_id}", status_code=204)
@@ -123,5 +123,5 @@ async def revoke(token_id: TokenId, caller: Calling, work: Working) -> Response:
             raise HTTPException(404, "no token of this id here, or not for you")
         work.crystal.store.tokens.revoke(token_id, by=caller.person)
 
-    await work.call(write)
+    await work.write(write)
     return Response(status_code=204)

@@ -13,8 +13,10 @@ from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.interfaces.server.limits import RateLimit
 from sqlcrystal.interfaces.server.logs import event
 from sqlcrystal.interfaces.server.metrics import Metrics
+from sqlcrystal.interfaces.server.timing import begin_request
 
 OPEN = frozenset({"/health", "/ready", "/login"})
+GIVEN_UP = frozenset({499, 504})
 OPEN_FOLDER = "/static/"
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -50,9 +52,10 @@ class Gate:
         status = 500
         request_id = secrets.token_hex(6)
         scope.setdefault("state", {})["request_id"] = request_id
+        aside, streamed = begin_request(), False
 
         async def dressed(message: Message) -> None:
-            nonlocal status
+            nonlocal status, streamed
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
@@ -61,6 +64,7 @@ class Gate:
                 headers.setdefault("Content-Security-Policy", CONTENT_POLICY)
                 headers.setdefault("Cache-Control", "no-store")
                 headers["X-Request-Id"] = request_id
+                streamed = headers.get("content-type", "").startswith("text/event-stream")
             await send(message)
 
         try:
@@ -70,7 +74,11 @@ class Gate:
             else:
                 await refusal(scope, receive, dressed)
         finally:
-            self._note(scope, status, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            self._note(scope, status, seconds)
+            # A stream that nobody's work stands behind waits for its client; what was given up may be at work still.
+            if (aside.seconds or not streamed) and status not in GIVEN_UP:
+                self._metrics.overhead_seconds.labels(_route(scope)).observe(max(0.0, seconds - aside.seconds))
 
     async def _refusal(self, request: Request) -> Response | None:
         path = request.url.path
@@ -93,7 +101,7 @@ class Gate:
         return None
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "") or "none"
+        route = _route(scope)
         self._metrics.requests.labels(route, str(status)).inc()
         self._metrics.request_seconds.labels(route).observe(seconds)
         state = scope["state"]
@@ -107,6 +115,10 @@ class Gate:
             ms=round(seconds * 1000, 1),
             token=caller.grant.id if caller else "",
         )
+
+
+def _route(scope: Scope) -> str:
+    return getattr(scope.get("route"), "path", "") or "none"
 
 
 def _refused(path: str, status: int, detail: str, headers: dict[str, str]) -> Response:

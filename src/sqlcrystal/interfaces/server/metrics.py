@@ -2,6 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+OVERHEAD_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1, 0.25, 1)
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
@@ -27,8 +28,9 @@ class Metrics:
         )
         self.overhead_seconds = Histogram(
             "sqlcrystal_overhead_seconds",
-            "What the server added to an answer's own time, waiting in line left out.",
-            buckets=SECONDS,
+            "A request's time in this server without its turn in line, the model and the databases.",
+            ["route"],
+            buckets=OVERHEAD_SECONDS,
             registry=self.registry,
         )
         self.tokens = Counter(

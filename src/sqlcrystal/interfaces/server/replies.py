@@ -29,7 +29,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def work_of(request: Request) -> Work:
+async def work_of(request: Request) -> Work:
     """The work of this process."""
     work: Work = request.app.state.work
     return work

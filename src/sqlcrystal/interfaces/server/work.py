@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlcrystal.errors import InfrastructureError, ModelError, RecordingMiss, SqlcrystalError, UserError
-from sqlcrystal.interfaces.server.line import Busy, Line
+from sqlcrystal.interfaces.server.line import Busy, Line, Moved
 from sqlcrystal.interfaces.server.logs import event
 from sqlcrystal.interfaces.server.metrics import Metrics
 from sqlcrystal.interfaces.server.settings import ServerSettings
+from sqlcrystal.interfaces.server.timing import of_this_request
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal, Event, ServedAnswer
@@ -46,6 +47,8 @@ class Asked:
         self.stop = threading.Event()
         self.begun = 0.0
         self.answer: ServedAnswer | None = None
+        self.told: dict[str, Any] = {}
+        """The answer as JSON, where that was asked for."""
         self.error: BaseException | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -69,7 +72,9 @@ class Work:
         self._lines: dict[str, Line] = {}
         self._asked: dict[str, Asked] = {}
         self._answering = ThreadPoolExecutor(max_workers=64, thread_name_prefix="answer")
-        self._quick = ThreadPoolExecutor(max_workers=16, thread_name_prefix="store")
+        self._quick = ThreadPoolExecutor(max_workers=16, thread_name_prefix="reading")
+        # Writers wait for each other; on threads of their own, so that no reader and no token waits with them.
+        self._writing = ThreadPoolExecutor(max_workers=16, thread_name_prefix="writing")
         self.stopping = False
 
     # ── short calls: the store, a page ───────────────────────────────────────────────────────────────────────────
@@ -78,20 +83,30 @@ class Work:
         """Run a short blocking call beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._quick, function)
 
+    async def write(self, function: Callable[[], Result]) -> Result:
+        """Run a short call that writes to the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._writing, function)
+
     # ── answers, repairs, statements: everything that may take long ──────────────────────────────────────────────
 
     async def long(self, database: str, function: Callable[[], Result]) -> Result:
         """Run what may take long in this database's line, under the time limit."""
-        line = self._line(database)
-        await line.enter(lambda _: None)
-        future = self._begin(line, function)
+        future = await self._begin(self._line(database), function, lambda _: None)
         try:
             return await asyncio.wait_for(asyncio.shield(future), self.settings.answer_seconds)
         except TimeoutError:
             raise TooLate(f"it took longer than {self.settings.answer_seconds:g} s and was given up") from None
 
-    def ask(self, question: str, *, database: str, person: str, memory: bool | None = None) -> Asked:
-        """Begin to answer; the work goes on when whoever asked leaves, until it ends or is stopped."""
+    def ask(
+        self,
+        question: str,
+        *,
+        database: str,
+        person: str,
+        memory: bool | None = None,
+        tell: "Callable[[ServedAnswer], dict[str, Any]] | None" = None,
+    ) -> Asked:
+        """Begin to answer, and `tell` the answer in the same thread; goes on when whoever asked leaves."""
         if self.stopping:
             raise Stopping("the server is stopping; ask again in a moment")
         line = self._line(database)
@@ -100,7 +115,7 @@ class Work:
         asked = Asked(person, database)
         asked.steps.put_nowait(("begun", {"ticket": asked.ticket}))
         self._asked[asked.ticket] = asked
-        asked.task = asyncio.get_running_loop().create_task(self._answer(asked, line, question, memory))
+        asked.task = asyncio.get_running_loop().create_task(self._answer(asked, line, question, memory, tell))
         return asked
 
     def stop(self, ticket: str, person: str) -> bool:
@@ -123,6 +138,7 @@ class Work:
             asked.stop.set()
         event("stopped", left=len(self._asked))
         self._quick.shutdown(wait=True)
+        self._writing.shutdown(wait=True)
         self._answering.shutdown(wait=not self._asked, cancel_futures=True)
 
     def measure(self) -> None:
@@ -136,9 +152,12 @@ class Work:
             self._lines[database] = Line(database, at_once=self.settings.at_once, waiting=self.settings.waiting)
         return self._lines[database]
 
-    def _begin(self, line: Line, function: Callable[[], Result]) -> "asyncio.Future[Result]":
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._answering, function)
+    async def _begin(self, line: Line, function: Callable[[], Result], moved: Moved) -> "asyncio.Future[Result]":
+        """Wait for a turn, then begin in a thread."""
+        aside, came = of_this_request(), time.perf_counter()
+        await line.enter(moved)
+        aside.line += time.perf_counter() - came
+        future = asyncio.get_running_loop().run_in_executor(self._answering, aside.around(function))
 
         def done(ended: "asyncio.Future[Result]") -> None:
             line.leave()
@@ -148,10 +167,17 @@ class Work:
         future.add_done_callback(done)
         return future
 
-    async def _answer(self, asked: Asked, line: Line, question: str, memory: bool | None) -> None:
+    async def _answer(
+        self,
+        asked: Asked,
+        line: Line,
+        question: str,
+        memory: bool | None,
+        tell: "Callable[[ServedAnswer], dict[str, Any]] | None",
+    ) -> None:
         loop = asyncio.get_running_loop()
 
-        def tell(happened: "Event") -> None:
+        def step(happened: "Event") -> None:
             if asked.stop.is_set() and happened.kind != "done":
                 raise Stopped("stopped by whoever asked")
             # The whole answer is told below, in the shape its judge may see.
@@ -160,11 +186,12 @@ class Work:
 
         def work() -> "ServedAnswer":
             asked.begun = time.perf_counter()
-            return self.crystal.ask(question, asked.database, by=asked.person, memory=memory, on_event=tell)
+            answer = self.crystal.ask(question, asked.database, by=asked.person, memory=memory, on_event=step)
+            asked.told = {} if tell is None else tell(answer)
+            return answer
 
         try:
-            await line.enter(lambda ahead: asked.steps.put_nowait(("place", {"ahead": ahead})))
-            future = self._begin(line, work)
+            future = await self._begin(line, work, lambda ahead: asked.steps.put_nowait(("place", {"ahead": ahead})))
             asked.answer = await asyncio.wait_for(asyncio.shield(future), self.settings.answer_seconds)
             self._count(asked, asked.answer)
             asked.steps.put_nowait(("done", {}))

@@ -98,7 +98,7 @@ async def confirm(
         ruling = work.crystal.confirm(name, by=caller.person)
         return _counted(work, record, str(ruling.verdict), new=ruling.new)
 
-    return await _after(request, caller, work, await work.call(judge))
+    return await _after(request, caller, work, await work.write(judge))
 
 
 @router.post("/a/{answer_id}/reject")
@@ -130,7 +130,7 @@ async def undo(request: Request, answer_id: Id, caller: Calling, work: Working) 
         work.crystal.undo(record.id, by=caller.person)
         return _counted(work, record, "undone", new=True)
 
-    return await _after(request, caller, work, await work.call(judge))
+    return await _after(request, caller, work, await work.write(judge))
 
 
 def _reject(work: Work, record: AnswerRecord, caller: Caller, note: str) -> bool:

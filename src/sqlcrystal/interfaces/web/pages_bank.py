@@ -131,7 +131,7 @@ async def change_many(
 
     if action not in {"enable", "disable"}:
         raise HTTPException(422, "action: choose from disable, enable")
-    await work.call(write)
+    await work.write(write)
     return RedirectResponse("/bank?" + urlencode({"database": database}), status_code=303)
 
 
@@ -224,7 +224,7 @@ async def change(
             raise HTTPException(404, "a card can be disabled, enabled, edited or deleted")
         return work.crystal.card(entry.card.id)
 
-    entry = await work.call(write)
+    entry = await work.write(write)
     by_script = "x-fragment" in request.headers
     if entry is None:
         return fragment("_gone.html", card_id=card_id) if by_script else RedirectResponse("/bank", status_code=303)

@@ -44,7 +44,7 @@ async def issue(
         token, _ = work.crystal.store.tokens.issue(person, [(on, each) for each in scope], by=caller.person)
         return token, _values(work, caller)
 
-    token, values = await work.call(write)
+    token, values = await work.write(write)
     return page(request, "settings.html", **{**values, "issued": token, "issued_for": person})
 
 
@@ -58,7 +58,7 @@ async def revoke(token_id: TokenId, caller: Calling, work: Working) -> Response:
         work.crystal.store.tokens.revoke(token_id, by=caller.person)
 
     caller.require_anywhere(Scope.MANAGE)
-    await work.call(write)
+    await work.write(write)
     return RedirectResponse("/settings", status_code=303)
 
 

@@ -1,0 +1,95 @@
+"""Time that an answer spends outside: in the model and in the databases, which are nobody's overhead but theirs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import perf_counter
+
+from sqlcrystal.protocols import Database, LanguageModel
+from sqlcrystal.solving.presentation import tables_of
+from sqlcrystal.types import Completion, Execution, Message, Sampling, Table
+
+
+class Clock:
+    """Seconds outside since it was started; of one thread."""
+
+    def __init__(self) -> None:
+        """Begin at zero."""
+        self.seconds = 0.0
+
+
+_running: ContextVar[Clock | None] = ContextVar("outside", default=None)
+
+
+@contextmanager
+def clocked() -> Iterator[Clock]:
+    """A clock for what this thread spends outside within the block."""
+    clock = Clock()
+    before = _running.set(clock)
+    try:
+        yield clock
+    finally:
+        _running.reset(before)
+
+
+@contextmanager
+def _outside() -> Iterator[None]:
+    clock = _running.get()
+    started = perf_counter()
+    try:
+        yield
+    finally:
+        if clock is not None:
+            clock.seconds += perf_counter() - started
+
+
+class ClockedModel:
+    """A model whose calls a running clock counts, waiting for one of its slots included."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        """Be that model in everything else."""
+        self.name, self.digest, self.slots = model.name, model.digest, model.slots
+        self._model = model
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
+        """The model's reply."""
+        with _outside():
+            return self._model.chat(messages, sampling=sampling)
+
+    def close(self) -> None:
+        """Leave the model open: it is others' too."""
+
+
+class ClockedDatabase:
+    """A database whose work a running clock counts."""
+
+    def __init__(self, database: Database) -> None:
+        """Be that database in everything else."""
+        self.name, self.dialect = database.name, database.dialect
+        self._database = database
+
+    def schema(self) -> str:
+        """What the database tells."""
+        with _outside():
+            return self._database.schema()
+
+    def tables(self) -> Sequence[Table]:
+        """What the database tells, one by one."""
+        with _outside():
+            return tables_of(self._database)
+
+    def fingerprint(self) -> str:
+        """Of the schema."""
+        with _outside():
+            return self._database.fingerprint()
+
+    def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
+        """The statement's result; the engine's own time counts, reading the statement before that is ours."""
+        execution = self._database.execute(sql, timeout=timeout, max_rows=max_rows)
+        if (clock := _running.get()) is not None:
+            clock.seconds += execution.seconds
+        return execution
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()

@@ -1,0 +1,53 @@
+"""The demo: from its link to a confirmed card and a replayed answer, with nothing but recorded replies."""
+
+from pathlib import Path
+
+import pytest
+
+from running_service import listening
+from sqlcrystal.errors import ModelRejected
+from sqlcrystal.interfaces.server.app import make_app
+from sqlcrystal.interfaces.server.demo import demo_crystal, demo_token
+from sqlcrystal.interfaces.server.settings import ServerSettings
+
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+def test_a_question_outside_the_recording_says_how_to_get_a_model() -> None:
+    with demo_crystal() as crystal, pytest.raises(ModelRejected, match=r"Not in the recording.*sqlcrystal model pull"):
+        crystal.ask("What is the meaning of life?", "hangar", memory=True)
+
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"NO BROWSER: {CHROMIUM} is missing, the page was not looked at")
+def test_a_newcomer_clicks_through() -> None:
+    from playwright.sync_api import sync_playwright
+
+    with (
+        demo_crystal() as crystal,
+        listening(make_app(crystal, ServerSettings(demo=True))) as url,
+        sync_playwright() as driver,
+    ):
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        tab = browser.new_page()
+        tab.goto(f"{url}/login#{demo_token(crystal)}")
+        tab.wait_for_selector(".examples button")
+        tab.locator(".examples button").first.click()
+        tab.wait_for_selector("#verdict")
+        tab.keyboard.press("r")
+        tab.wait_for_selector("text=Rejected by you")
+        tab.goto(f"{url}/demo")
+        questions = tab.locator("main ul a").all_text_contents()
+        assert len(questions) > 20
+        for question in questions:
+            tab.goto(url)
+            tab.fill("#question", question)
+            tab.press("#question", "Enter")
+            tab.wait_for_selector("#verdict")
+            if tab.locator("#verdict button.primary:not([disabled])").count():
+                break
+        tab.keyboard.press("c")
+        tab.wait_for_selector("text=Confirmed by you")
+        tab.goto(f"{url}/value")
+        tab.wait_for_selector(".tile")
+        browser.close()
