@@ -11,7 +11,7 @@ import pytest
 import function_lists
 from engines import Server
 from sqlcrystal.databases import guard, open_database
-from sqlcrystal.databases.functions import Functions, _lists
+from sqlcrystal.databases.functions import Functions, lists_of
 from sqlcrystal.databases.parsing import tokenize
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.types import Failure, FailureKind, Rows
@@ -61,7 +61,7 @@ def test_a_call_is_found_wherever_it_stands(dialect: str, call: str, shape: str)
 
 @pytest.mark.parametrize("dialect", ["postgres", "duckdb", "mysql", "sqlite"])
 def test_every_denied_name_is_a_name_to_the_tokenizer(dialect: str) -> None:
-    lists = _lists(dialect)
+    lists = lists_of(dialect)
     for name in lists.get("never", lists.get("denied", frozenset())):
         assert len(tokenize(name, dialect)) == 1, name
         assert guard.check(f"SELECT {name}(1)", dialect) is not None, name
@@ -72,14 +72,14 @@ def test_what_postgres_says_is_volatile_is_called_pure_nowhere(postgres_server: 
 
     with psycopg.connect(postgres_server.owner) as connection:
         pure, impure = function_lists.postgres(connection)
-    assert _lists("postgres")["pure"] <= pure
-    assert impure & _lists("postgres")["pure"] == set()
+    assert lists_of("postgres")["pure"] <= pure
+    assert impure & lists_of("postgres")["pure"] == set()
 
 
 def test_what_duckdb_says_has_side_effects_is_called_pure_nowhere() -> None:
     duckdb = pytest.importorskip("duckdb")
     _, impure = function_lists.duckdb(duckdb.connect())
-    assert impure & _lists("duckdb")["pure"] == set()
+    assert impure & lists_of("duckdb")["pure"] == set()
 
 
 @pytest.fixture

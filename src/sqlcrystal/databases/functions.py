@@ -26,7 +26,7 @@ class Functions:
         self, dialect: str, *, catalogue: Callable[[], Purity] | None = None, allowed: Iterable[str] = ()
     ) -> None:
         """The owner of the database allows further names; what runs SQL from text stays out even so."""
-        lists = _lists(dialect)
+        lists = lists_of(dialect)
         self._by_catalogue = "pure" in lists
         self._never = lists["never"] if self._by_catalogue else lists["denied"]
         self._never_prefixes = tuple(lists["never_prefixes" if self._by_catalogue else "prefixes"])
@@ -96,7 +96,8 @@ def built_in(dialect: str) -> Functions:
 
 
 @cache
-def _lists(dialect: str) -> dict[str, frozenset[str]]:
+def lists_of(dialect: str) -> dict[str, frozenset[str]]:
+    """The names of one dialect, by what is said of them."""
     text = files(__package__).joinpath("functions_of", f"{dialect}.toml").read_text("utf-8")
     return {key: frozenset(words.split()) for key, words in tomllib.loads(text).items()}
 

@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlcrystal.databases import vocabulary
+from sqlcrystal.databases.fragile import ends_the_server
 from sqlcrystal.databases.functions import Functions, built_in
 from sqlcrystal.databases.inspection import split_inspection
 from sqlcrystal.databases.parsing import MAX_CHARACTERS, Unparsable, parse_tokens, tokenize
@@ -88,6 +89,10 @@ def _query(sql: str, dialect: str, functions: Functions, inspect: bool) -> State
     found = _forbidden(trees[0], sql, dialect, functions, inspect) or _by_name(tokens, dialect, functions, inspect)
     if found:
         return found
+    if dialect == "mysql" and (name := ends_the_server(trees[0], sql)):
+        return _refused(
+            f"{name} of a text that the statement makes, or of a deep one, is not allowed: it can end the server"
+        )
     return Statement(
         rebuild(sql, tokens, dialect),
         stateful=any(map(_leaves_state, tokens)),

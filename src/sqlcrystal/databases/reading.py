@@ -53,6 +53,8 @@ _PLAIN = re.compile(
 )
 _CLOSED = frozenset("(),;[]{}")
 _SIGNED = frozenset({"=", "<", ">", "<=", ">=", "<>", "!=", "*", "/", "+", "%", "||"})
+_SHIFTS = frozenset("<>")
+_APART = frozenset(" \t\n(,=<>+-*/%|")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _JINJA = frozenset({TokenType.BLOCK_START, TokenType.BLOCK_END})
 
@@ -127,18 +129,25 @@ class _Rebuilding:
         if gap or left[1] in _CLOSED or right[1] in _CLOSED:
             return gap
         kinds = {left[0], right[0]}
+        if left[1] == "." and right[0] == "number" and right[1].isdigit() and self._begins_a_number(before):
+            return ""
         if "number" in kinds and (kinds != {"number", "sign"} or "." in {left[1], right[1]}):
             raise Unreadable(f"{_shown(left[1] + right[1])} is a number glued to something else")
         if token.token_type is TokenType.HEREDOC_STRING:
             raise Unreadable(f"{_shown(left[1])} may be one name with what follows")
         if kinds == {"sign"}:
+            shift = left[1] == right[1] and left[1] in _SHIFTS
             signed = self._dialect in {"sqlite", "mysql"} and left[1] in _SIGNED and right[1] in {"-", "+"}
-            return "" if signed else " "
+            return "" if shift or signed else " "
         if "sign" not in kinds:
             return " "
         if left[1] in {"@", "@@"}:
             return "" if self._dialect == "mysql" and right[0] == "word" else " "
         return " " if {left[1], right[1]} & {"&", "#", "?", ":", "@", "@@", "$"} else ""
+
+    def _begins_a_number(self, dot: Token) -> bool:
+        """Whether a dot stands apart from what is before it, so that every engine reads it as the start of a number."""
+        return dot.start > 0 and self._sql[dot.start - 1] in _APART
 
     def _between(self, start: int, end: int, *, last: bool = False) -> str:
         """The white space of a gap, remarks left out; a blank where only remarks stood."""
