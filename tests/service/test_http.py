@@ -159,3 +159,22 @@ def test_logs_hold_no_question_value_or_token(service: Service, caplog: pytest.L
     assert '"route": "/api/ask"' in lines
     assert "424242" not in lines
     assert not any(token in lines for token in service.tokens.values())
+
+
+def test_the_page_and_the_command_show_the_same_figures(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    from html import unescape
+
+    from sqlcrystal.interfaces.cli.value import value
+    from sqlcrystal.serving.figures import figures
+
+    answer = service.ask()
+    service.post(f"/api/answers/{answer['id']}/confirm", json={})
+    value(store=service.crystal.desk.team.store)
+    command = " ".join(capsys.readouterr().out.split())
+    with service.client() as client:
+        page = unescape(client.get("/value?database=shop").text)
+    (found,) = service.crystal.value("shop")
+    for figure in figures(found):
+        for words in (figure.name, figure.figure, figure.words):
+            assert words in page
+            assert words in command, command

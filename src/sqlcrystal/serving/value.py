@@ -52,6 +52,8 @@ class Value(Struct, frozen=True, kw_only=True):
     lift_ci_pp: tuple[float, float] | None
     fixed: int
     broke: int
+    net: int
+    """Fixed less broke."""
     replayed: float
     """Percent of all answers that were served without a model call."""
     enough: bool
@@ -61,6 +63,7 @@ class Value(Struct, frozen=True, kw_only=True):
     says: str
     arms: dict[str, ArmValue]
     tokens: int
+    tokens_per_answer: float
     cost: float
     measuring_tokens: int
     """Spent on answers that nobody saw, to compare them."""
@@ -92,7 +95,7 @@ def _value(store: Store, name: str, prices: Prices, wanted: float, since: str) -
     missing, effect = _missing(seen, without, wanted)
     enough = _enough(lift, wanted)
     flipped = flips(judged)
-    answers = sum(arm.answers for arm in traffic)
+    answers, tokens = sum(arm.answers for arm in traffic), sum(map(_tokens, traffic))
     return Value(
         database=name,
         answers=answers,
@@ -105,6 +108,7 @@ def _value(store: Store, name: str, prices: Prices, wanted: float, since: str) -
         else (round(lift.low_pp, 2), round(lift.high_pp, 2)),
         fixed=flipped.fixed,
         broke=flipped.broke,
+        net=flipped.fixed - flipped.broke,
         replayed=round(100 * sum(arm.replayed for arm in traffic) / answers, 2),
         enough=enough,
         needed=0 if enough else missing,
@@ -113,7 +117,8 @@ def _value(store: Store, name: str, prices: Prices, wanted: float, since: str) -
         arms={
             word: _arm(arms.get(memory), prices) for word, memory in (("with_memory", True), ("without_memory", False))
         },
-        tokens=sum(_tokens(arm) for arm in traffic),
+        tokens=tokens,
+        tokens_per_answer=round(tokens / answers, 2),
         cost=round(sum(_cost(arm, prices) for arm in traffic), 6),
         measuring_tokens=sum(_tokens(arm) for arm in hidden),
         cards=_cards(store.answers.effects(name), seen),

@@ -14,6 +14,7 @@ from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.charts import drawing
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page
+from sqlcrystal.serving.figures import arms, figures
 from sqlcrystal.serving.trend import Look, trend
 
 if TYPE_CHECKING:
@@ -62,57 +63,13 @@ def _shown(work: Work, value: "Value") -> dict[str, Any]:
         "database": value.database,
         "share_words": held,
         "says": value.says,
-        "tiles": _tiles(value),
+        "tiles": figures(value),
         "chart": _chart(looks) if len(looks) > 1 else None,
         "chart_words": "Lift of memory in points (line) with its interval (band) after each verdict. "
         "Looked at any day, the interval holds.",
-        "verdict_words": _arms(value),
+        "arms": arms(value) if any(arm.answers for arm in value.arms.values()) else [],
         "cards": [_card(work, each) for each in value.cards],
     }
-
-
-def _tiles(value: "Value") -> list[dict[str, str]]:
-    lift = "–" if value.lift_pp is None else f"{value.lift_pp:+.1f} points"
-    ends = f"{value.lift_ci_pp[0]:+.1f} to {value.lift_ci_pp[1]:+.1f}; " if value.lift_ci_pp else ""
-    known = "clear" if value.enough else _missing(value)
-    per_answer = value.tokens / value.answers
-    break_even = value.tokens_per_right_answer
-    return [
-        {"name": "Lift", "figure": lift, "words": f"{ends}{known}"},
-        {
-            "name": "Fixed and broke",
-            "figure": f"{value.fixed}, {value.broke}",
-            "words": f"net {value.fixed - value.broke:+d} questions that memory turned",
-        },
-        {
-            "name": "Cost per answer",
-            "figure": f"{per_answer:,.0f} tokens",
-            "words": f"{value.answers:,} answers, {value.replayed:.1f} % replayed without a model call",
-        },
-        {
-            "name": "Break-even",
-            "figure": "–" if break_even is None else f"{break_even:,.0f} tokens",
-            "words": "not known while the interval holds 0"
-            if break_even is None
-            else "per additional right answer: memory pays where one is worth more",
-        },
-    ]
-
-
-def _missing(value: "Value") -> str:
-    if value.needed is None:
-        return "not enough verdicts yet"
-    return f"not enough verdicts yet: {value.verdicts:,}, about {value.needed:,} more"
-
-
-def _arms(value: "Value") -> str:
-    names = {"with_memory": "with cards", "without_memory": "held out"}
-    told = [
-        f"{names[key]} {arm.verdict_rate:.0f} % ({arm.verdicts:,} of {arm.answers:,})"
-        for key, arm in value.arms.items()
-        if arm.answers and arm.verdict_rate is not None
-    ]
-    return f"Answers that got a verdict: {', '.join(told)}." if told else f"{value.verdicts:,} verdicts so far."
 
 
 def _card(work: Work, each: "CardValue") -> dict[str, Any]:
