@@ -1,5 +1,6 @@
 """The command line: each command parses, calls one function and prints."""
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -106,16 +107,15 @@ def _noting_privilege(arguments: list[str]) -> list[str]:
 
 def _run(arguments: list[str]) -> None:
     """Run `score` and `ask` by themselves where their arguments are plain: loading the library takes long."""
+    if arguments[:1] in (["score"], ["ask"]):
+        gc.set_threshold(50_000)  # a short life makes little garbage and many small objects
     if arguments[:1] == ["score"]:
         from sqlcrystal.interfaces.cli.quick import quick_score
 
         settings = quick_score(arguments[1:])
         if settings is not None:
-            import gc
-
             from sqlcrystal.interfaces.cli.scoring import score_files
 
-            gc.set_threshold(50_000)  # a short life makes little garbage and many small objects
             score_files(**settings)
             return
     if arguments[:1] == ["ask"]:
