@@ -151,7 +151,17 @@ BAD = {
     "unknown model": (("ask", ASKED, "--model", "gpt-9"), 2, "choose from"),
     "empty question": (("ask", " "), 2, "question: is empty"),
     "long question": (("ask", "x" * 100_000), 2, "at most 10,000"),
+    "question of 1 MB": (("ask", "-"), 2, "at most 10,000"),
+    "wrong key": (("ask", ASKED, "--model", "LOCKED", "--api-key-env", "TEAM_KEY"), 1, "the key came from TEAM_KEY"),
+    "no key": (("ask", ASKED, "--model", "LOCKED"), 1, "no key was sent"),
+    "key that is not set": (("ask", ASKED, "--model", "LOCKED", "--api-key-env", "NO_KEY"), 2, "NO_KEY is not set"),
     "unknown answer": (("confirm", "zzz"), 2, "not in"),
+    "unknown answer, rejected": (("reject", "zzz", "--sql", RIGHT), 2, "not in"),
+    "unknown card": (("cards", "show", "zzz"), 2, "not in"),
+    "value of an unknown database": (("value", "--db", "ship"), 2, "choose from shop"),
+    "tests that are not there": (("test", "no.yaml"), 2, "no.yaml"),
+    "cards that are none": (("cards", "import", "no.sqlite"), 2, "line 1: not an exported card"),
+    "nothing to forget": (("forget",), 2, "either a question or a value"),
     "unknown proposal": (("confirm", "p-zzz"), 2, "not in"),
     "SQL that writes": (("reject", "ID", "--sql", "DROP TABLE item"), 2, "nothing was changed"),
     "SQL that fails": (("reject", "ID", "--sql", "SELECT nope FROM item"), 2, "nothing was changed"),
@@ -162,8 +172,19 @@ BAD = {
 }
 
 
+@pytest.fixture(scope="module")
+def locked() -> Iterator[str]:
+    """A model that wants a key nobody here has."""
+    with scripted_endpoint(repairing, key="right") as server:
+        yield model_at(server)
+
+
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_line_and_changes_nothing(run: Run, asked: str, folder: Path, name: str) -> None:
+def test_bad_input_is_one_line_and_changes_nothing(
+    run: Run, asked: str, locked: str, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("TEAM_KEY", "a-wrong-key")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"x" * 2**20), isatty=lambda: False))
     (folder / "no.sqlite").write_text("this is no database, however long it is made to be")
     shutil.copy("sqlcrystal.db", "newer.db")
     with sqlite3.connect("newer.db") as connection:
@@ -171,11 +192,12 @@ def test_bad_input_is_one_line_and_changes_nothing(run: Run, asked: str, folder:
     connection.close()
     before = snapshot(folder)
     arguments, code, said = BAD[name]
-    done = run(*(asked if argument == "ID" else argument for argument in arguments))
+    done = run(*({"ID": asked, "LOCKED": locked}.get(argument, argument) for argument in arguments))
     assert (done.code, done.out) == (code, ""), done.err
     assert said in done.err
     assert done.err.startswith("sqlcrystal: ")
     assert done.err.count("\n") == 1
+    assert "a-wrong-key" not in done.err
     assert snapshot(folder) == before
 
 

@@ -64,7 +64,9 @@ def test_the_sqlite_part_runs_from_an_empty_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_the_postgresql_part_runs_after_it_and_python_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["SQLite", "PostgreSQL"])
+def test_the_postgresql_part_runs_after_it_and_python_goes_on(tmp_path: Path, store: str) -> None:
+    """As it is written, and with a store that several machines can share."""
     with running_postgres() as server, scripted_endpoint(learner) as model:
         owner = new_postgres_database(server, "shop")
         reader = "postgresql://reader:secret@/shop?" + owner.partition("?")[2]
@@ -73,7 +75,12 @@ def test_the_postgresql_part_runs_after_it_and_python_goes_on(tmp_path: Path) ->
         )
         settings = {"SHOP_OWNER": owner, "SHOP_URL": reader, "SQLCRYSTAL_MODEL": model_at(model)}
         python = f"\npython3 - <<'END'\n{blocks('From Python', 'python')}END\n"
-        shown = bash(blocks("PostgreSQL, with settings for a team", "sh") + python, tmp_path, **settings)
+        script = blocks("PostgreSQL, with settings for a team", "sh") + python
+        if store == "PostgreSQL":
+            settings["STORE_URL"] = new_postgres_database(server, "team")
+            script = script.replace("sqlcrystal init ", 'sqlcrystal init --store "$STORE_URL" ')
+        shown = bash(script, tmp_path, **settings)
+    assert (tmp_path / "team" / "sqlcrystal.db").exists() == (store == "SQLite")
     assert "${SHOP_PASSWORD}" in shown
     assert "secret" not in (tmp_path / "team" / "sqlcrystal.toml").read_text()
     assert "corrected: answer" in shown

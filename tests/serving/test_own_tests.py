@@ -1,7 +1,5 @@
 """A team's own tests, and cards and questions that move between service and study."""
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,7 +9,6 @@ import pytest
 from cardbox import HashingEmbedder
 from shop import RIGHT, build, fenced
 from sqlcrystal import Crystal
-from sqlcrystal.bank import Store
 from sqlcrystal.benchmarks.own import load
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.records import Ledger, read_ledger, write_ledger
@@ -100,32 +97,13 @@ def test_a_broken_file_is_one_line(tmp_path: Path, text: str, said: str) -> None
     assert "\n" not in str(raised.value)
 
 
-def test_a_studys_bank_is_taken_into_service_with_its_signal(tmp_path: Path, made: Ledger) -> None:
+def test_a_studys_cards_keep_their_signal_and_name_the_study(tmp_path: Path, made: Ledger) -> None:
     write_ledger(made, tmp_path)
     card = made.cards[0]
     entries = banked_entries(tmp_path, arm=card.arm, seed=card.seed)
     assert len(entries) == sum((each.arm, each.seed) == (card.arm, card.seed) for each in read_ledger(tmp_path).cards)
     assert entries[0].card.admission.signal == card.signal
     assert entries[0].card.admission.by.startswith("study ")
-    chosen = ["--arm", card.arm, "--seed", str(card.seed), "--store", str(tmp_path / "team.db")]
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "sqlcrystal.interfaces.cli.app",
-            "cards",
-            "import",
-            "--from-run",
-            str(tmp_path),
-            *chosen,
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.startswith("imported ")
-    with Store(tmp_path / "team.db") as store:
-        assert {each.id for each in store.bank.find()} == {entry.card.id for entry in entries}
 
 
 def test_an_arm_or_seed_that_banked_nothing_is_answered_with_those_that_did(tmp_path: Path, made: Ledger) -> None:
