@@ -1,6 +1,7 @@
 """How each retriever ranks, and that it embeds and indexes no more than it must."""
 
 import hashlib
+import random
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Payload, Random, S
 from sqlcrystal.consumption.snapshots import Snapshots
 from sqlcrystal.types import CardId, CardStatus, Question, Retrieved
 
+WORDS = ("cheap", "items", "animals", "orders", "late", "paid")
 QUESTION = Question(id="asked", database="shop", text="how many cheap items")
 
 
@@ -239,3 +241,15 @@ def test_an_index_that_two_banks_grew_from_serves_each_its_own() -> None:
     dense.retrieve(QUESTION, FrozenBank(start), k=9)
     for bank, last in ((one, "shop-7"), (other, "shop-8"), (one, "shop-7")):
         assert sorted(ids(dense.retrieve(QUESTION, bank, k=9)))[-1] == last
+
+
+@pytest.mark.parametrize("retriever", [Dense, Mmr, Payload])
+def test_an_index_made_from_an_earlier_one_finds_what_a_new_one_finds(retriever: type[Dense]) -> None:
+    rng = random.Random(5)
+    pool = [card(number, text=f"{rng.choice(WORDS)} {rng.choice(WORDS)} {number % 90}") for number in range(120)]
+    kept, lasting = pool[:60], retriever(HashingEmbedder())
+    for turn in range(40):
+        kept = [each for each in kept if rng.random() > 0.05] + rng.sample(pool[60:], 3)
+        kept = list({each.id: each for each in kept}.values())
+        bank, asked = FrozenBank(kept), msgspec.structs.replace(QUESTION, text=f"{rng.choice(WORDS)} {turn % 9}")
+        assert lasting.retrieve(asked, bank, k=5) == retriever(HashingEmbedder()).retrieve(asked, bank, k=5)

@@ -259,3 +259,39 @@ def test_the_tables_are_those_the_migrations_lead_to(store: CardStore) -> None:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
         assert context.get_current_revision() == HEAD
+
+
+DEEDS = st.sampled_from(["add", "disable", "enable", "edit", "recount", "delete", "elsewhere"])
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(deeds=st.lists(st.tuples(DEEDS, st.integers(0, 7), st.booleans()), max_size=25))
+def test_an_open_store_serves_what_one_opened_now_would(place: str, deeds: list[tuple[str, int, bool]]) -> None:
+    """What was done since the last look, here or in another process, is in the next; and nothing else has changed."""
+    with CardStore(place) as here, CardStore(place) as there:
+        for deed, number, looks in deeds:
+            known = [each.id for each in there.find(database="shop")]
+            name = known[number % len(known)] if known else ""
+            if deed in {"add", "elsewhere"} or not name:
+                there.add(card(number, database="shop" if deed == "add" else "bar"))
+            elif deed == "delete":
+                there.delete(name, by="ada")
+            elif deed == "edit":
+                there.edit(name, by="ada", text=f"Text {number}")
+            elif deed == "recount":
+                there.edit(name, by="ada", tokens=number)
+            else:
+                there.set_status(name, CardStatus.ACTIVE if deed == "enable" else CardStatus.DISABLED, by="ada")
+            if looks:
+                here.cards("shop")
+        with CardStore(place) as now:
+            assert here.cards("shop") == now.cards("shop")
+        assert here.cards("shop") is here.cards("shop")
+
+
+def test_a_recount_alone_is_told_and_served(store: CardStore) -> None:
+    store.add(card(1))
+    before = store.cards("shop")[0].tokens
+    store.edit("shop-1", by="ada", tokens=before + 1)
+    assert store.cards("shop")[0].tokens == before + 1
+    assert [change.action for change in store.history("shop-1")] == ["edited tokens"]

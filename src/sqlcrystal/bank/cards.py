@@ -203,7 +203,9 @@ class CardStore:
                 update(connection, edited)
             except sa.exc.IntegrityError as error:
                 raise BankError(f"card {card.id!r}: another card already has this question and SQL") from error
-            for field in ("text", "sql"):
+            # A recount of the tokens follows from the text, and is told only where it comes alone.
+            reworded = [field for field in ("text", "sql") if getattr(card, field) != getattr(edited, field)]
+            for field in reworded or ["tokens"]:
                 before, after = getattr(card, field), getattr(edited, field)
                 if before != after:
                     note(connection, card.id, by=by, action=f"edited {field}", before=before, after=after, why=reason)
