@@ -1,13 +1,15 @@
 """Time that an answer spends outside: in the model and in the databases, which are nobody's overhead but theirs."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from time import perf_counter
 
 from sqlcrystal.protocols import Database, LanguageModel
 from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.types import Completion, Execution, Message, Sampling, Table
+
+Watch = Callable[[str], AbstractContextManager[object]]
 
 
 class Clock:
@@ -19,6 +21,13 @@ class Clock:
 
 
 _running: ContextVar[Clock | None] = ContextVar("outside", default=None)
+_watch: Watch = nullcontext
+
+
+def watch_with(watch: Watch) -> None:
+    """Enter this around everything outside from now on: a tracer's span, by name."""
+    global _watch  # noqa: PLW0603
+    _watch = watch
 
 
 @contextmanager
@@ -33,11 +42,12 @@ def clocked() -> Iterator[Clock]:
 
 
 @contextmanager
-def _outside() -> Iterator[None]:
+def _outside(name: str) -> Iterator[None]:
     clock = _running.get()
     started = perf_counter()
     try:
-        yield
+        with _watch(name):
+            yield
     finally:
         if clock is not None:
             clock.seconds += perf_counter() - started
@@ -53,7 +63,7 @@ class ClockedModel:
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
         """The model's reply."""
-        with _outside():
+        with _outside("model"):
             return self._model.chat(messages, sampling=sampling)
 
     def close(self) -> None:
@@ -70,22 +80,23 @@ class ClockedDatabase:
 
     def schema(self) -> str:
         """What the database tells."""
-        with _outside():
+        with _outside("schema"):
             return self._database.schema()
 
     def tables(self) -> Sequence[Table]:
         """What the database tells, one by one."""
-        with _outside():
+        with _outside("schema"):
             return tables_of(self._database)
 
     def fingerprint(self) -> str:
         """Of the schema."""
-        with _outside():
+        with _outside("schema"):
             return self._database.fingerprint()
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
         """The statement's result; the engine's own time counts, reading the statement before that is ours."""
-        execution = self._database.execute(sql, timeout=timeout, max_rows=max_rows)
+        with _watch("statement"):
+            execution = self._database.execute(sql, timeout=timeout, max_rows=max_rows)
         if (clock := _running.get()) is not None:
             clock.seconds += execution.seconds
         return execution

@@ -1,7 +1,7 @@
 """What of a request's time is not the server's own: waiting for a turn at a busy model, the model, the databases."""
 
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 from sqlcrystal.serving.outside import clocked
@@ -27,6 +27,9 @@ class Aside:
     def around(self, function: Callable[[], Result]) -> Callable[[], Result]:
         """The function, to be run in a thread, with what it spends outside added here."""
 
+        # The thread's work belongs to the request, and so do its traces.
+        within = copy_context()
+
         def counted() -> Result:
             with clocked() as clock:
                 try:
@@ -34,7 +37,7 @@ class Aside:
                 finally:
                     self.outside += clock.seconds
 
-        return counted
+        return lambda: within.run(counted)
 
 
 _of_request: ContextVar[Aside | None] = ContextVar("aside", default=None)
