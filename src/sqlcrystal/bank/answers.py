@@ -8,12 +8,12 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
+from sqlcrystal.bank.by_id import ById
 from sqlcrystal.bank.card_rows import document, is_new
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting
 from sqlcrystal.bank.tables import answer_cards, answers
 from sqlcrystal.bank.text import question_key
-from sqlcrystal.errors import BankError
 from sqlcrystal.types import CardId, Episode
 
 _ANSWER = msgspec.json.Decoder(AnswerRecord)
@@ -21,17 +21,12 @@ _COLUMNS = (
     *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "result_digest"),
     *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "share", "error"),
 )
+_SPENT = ("calls", "prompt_tokens", "completion_tokens", "seconds")
 _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
-_BY_ID = sa.select(answers.c.id, answers.c.document).where(answers.c.id == sa.bindparam("name"))
+_BY_ID = ById(answers, kind="answer")
 _TRACE = sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name"))
 _VERDICT = sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name"))
-_BY_START = (
-    sa.select(answers.c.id, answers.c.document)
-    .where(answers.c.id > sa.bindparam("name"), answers.c.id < sa.bindparam("end"))
-    .order_by(answers.c.id)
-    .limit(3)
-)
 _SHOWN = answers.c.twin_of == ""
 
 
@@ -39,6 +34,31 @@ _SHOWN = answers.c.twin_of == ""
 def _recent(*columns: str) -> "sa.Select[Any]":
     query = sa.select(answers.c.document).where(_SHOWN).order_by(answers.c.seq.desc()).limit(sa.bindparam("most"))
     return query.where(*(answers.c[column] == sa.bindparam(column) for column in columns))
+
+
+@cache
+def _traffic(shown: bool, drawn: bool, of_one: bool) -> "sa.Select[Any]":
+    """Answers counted by database and arm: shown or hidden ones, all or those whose arm was drawn, of one or all."""
+
+    def counted(condition: "sa.ColumnElement[bool]") -> "sa.ColumnElement[int]":
+        return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
+
+    query = (
+        sa.select(
+            answers.c.database,
+            answers.c.memory,
+            sa.func.count().label("answers"),
+            counted(_JUDGED).label("judged"),
+            counted(_RIGHT).label("right_at_last"),
+            counted(answers.c.replayed).label("replayed"),
+            *(sa.func.sum(answers.c[column]).label(column) for column in _SPENT),
+        )
+        .where(_SHOWN if shown else ~_SHOWN, answers.c.at >= sa.bindparam("since"))
+        .group_by(answers.c.database, answers.c.memory)
+        .order_by(answers.c.database, answers.c.memory)
+    )
+    query = query.where(answers.c.share > 0) if drawn else query
+    return query.where(answers.c.database == sa.bindparam("database")) if of_one else query
 
 
 class AnswerStore:
@@ -71,13 +91,7 @@ class AnswerStore:
     def get(self, answer_id: str) -> AnswerRecord:
         """One answer; the start of its id will do where only one has it."""
         with self._backend.reading() as connection:
-            rows = connection.execute(_BY_ID, {"name": answer_id}).all()
-            rows = rows or connection.execute(_BY_START, {"name": answer_id, "end": answer_id + "\U0010ffff"}).all()
-        if not answer_id or not rows:
-            raise BankError(f"answer {answer_id!r}: not in {self._backend.where}")
-        if len(rows) > 1:
-            raise BankError(f"answer {answer_id!r}: several ids start so ({', '.join(name for name, _ in rows)})")
-        return _ANSWER.decode(rows[0].document)
+            return _ANSWER.decode(_BY_ID.document(connection, answer_id, where=self._backend.where))
 
     def trace(self, answer_id: str) -> Episode | None:
         """How an answer came about: its attempt, rounds and probes; None where that was not kept."""
@@ -178,29 +192,7 @@ class AnswerStore:
 
         With `drawn`, only the answers whose arm chance decided.
         """
-
-        def counted(condition: "sa.ColumnElement[bool]") -> "sa.ColumnElement[int]":
-            return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
-
-        spent = ("calls", "prompt_tokens", "completion_tokens", "seconds")
-        query = (
-            sa.select(
-                answers.c.database,
-                answers.c.memory,
-                sa.func.count().label("answers"),
-                counted(_JUDGED).label("judged"),
-                counted(_RIGHT).label("right_at_last"),
-                counted(answers.c.replayed).label("replayed"),
-                *(sa.func.sum(answers.c[column]).label(column) for column in spent),
-            )
-            .where(_SHOWN if shown else ~_SHOWN, answers.c.at >= since)
-            .group_by(answers.c.database, answers.c.memory)
-            .order_by(answers.c.database, answers.c.memory)
-        )
-        if drawn:
-            query = query.where(answers.c.share > 0)
-        if database is not None:
-            query = query.where(answers.c.database == database)
+        given = {"since": since} | ({} if database is None else {"database": database})
         with self._backend.reading() as connection:
             return [
                 Traffic(
@@ -215,7 +207,7 @@ class AnswerStore:
                     completion_tokens=int(row.completion_tokens),
                     seconds=float(row.seconds),
                 )
-                for row in connection.execute(query)
+                for row in connection.execute(_traffic(shown, drawn, database is not None), given)
             ]
 
     def effects(self, database: str) -> list[CardEffect]:

@@ -11,6 +11,7 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, open_backend
+from sqlcrystal.bank.by_id import ById
 from sqlcrystal.bank.card_rows import drop_episode, history_of, insert, note, now, revise, update
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import Added, Change, Entry
@@ -23,13 +24,7 @@ from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode
 _CARD = msgspec.json.Decoder(Card)
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value
 _AT_A_TIME = 500
-_BY_ID = sa.select(cards.c.id, cards.c.document).where(cards.c.id == sa.bindparam("name"))
-_BY_START = (
-    sa.select(cards.c.id, cards.c.document)
-    .where(cards.c.id > sa.bindparam("name"), cards.c.id < sa.bindparam("end"))
-    .order_by(cards.c.id)
-    .limit(3)
-)
+_BY_ID = ById(cards, kind="card")
 
 
 @cache
@@ -114,13 +109,7 @@ class CardStore:
     def get(self, card_id: str) -> Card:
         """One card, whatever its status; the start of an id will do where only one card has it."""
         with self.backend.reading() as connection:
-            rows = connection.execute(_BY_ID, {"name": card_id}).all()
-            rows = rows or connection.execute(_BY_START, {"name": card_id, "end": card_id + "\U0010ffff"}).all()
-        if not card_id or not rows:
-            raise BankError(f"card {card_id!r}: not in {self.where}")
-        if len(rows) > 1:
-            raise BankError(f"card {card_id!r}: several ids start so ({', '.join(name for name, _ in rows)})")
-        return _CARD.decode(rows[0][1])
+            return _CARD.decode(_BY_ID.document(connection, card_id, where=self.where))
 
     def episode(self, card_id: str) -> Episode | None:
         """The episode a card came from, with its attempt, rounds and question; None if it came without one."""
@@ -203,16 +192,13 @@ class CardStore:
                 update(connection, edited)
             except sa.exc.IntegrityError as error:
                 raise BankError(f"card {card.id!r}: another card already has this question and SQL") from error
-            # A recount of the tokens follows from the text, and is told only where it comes alone.
+            # Whoever keeps cards in memory learns from the notes which of them have changed; a recount of the tokens
+            # follows from the text, and is told only where it comes alone.
             reworded = [field for field in ("text", "sql") if getattr(card, field) != getattr(edited, field)]
             for field in reworded or ["tokens"]:
                 before, after = getattr(card, field), getattr(edited, field)
                 if before != after:
                     note(connection, card.id, by=by, action=f"edited {field}", before=before, after=after, why=reason)
-            if (card.text, card.sql) == (edited.text, edited.sql) and card.tokens != edited.tokens:
-                # Whoever keeps cards in memory learns from the notes which of them have changed.
-                told = {"before": str(card.tokens), "after": str(edited.tokens)}
-                note(connection, card.id, by=by, action="edited tokens", why=reason, **told)
             revise(connection, [card.database])
             return edited
 

@@ -47,6 +47,27 @@ def ask(
     draft = _draft(desk, site, question, with_memory=arm.memory, notify=notify)
     record = _record(desk, site, draft, by=by or current_user(), arm=arm, seconds=time.perf_counter() - started)
     twin = _twin(desk, site, draft, record, arm) if arm.both else None
+    lasting, offer = _keep(desk, site, draft, record, twin)
+    card, said = _vouched(desk, site, lasting, draft)
+    answer = served(
+        record,
+        draft.used,
+        rows=draft.rows,
+        adapted=draft.adapted,
+        repaired=draft.repaired,
+        offer=offer,
+        card=card,
+        checked=said,
+        trace=draft.episode,
+    )
+    notify(Event("done", answer.document()))
+    return answer
+
+
+def _keep(
+    desk: Desk, site: Site, draft: Draft, record: AnswerRecord, twin: AnswerRecord | None
+) -> tuple[AnswerRecord, Offer | None]:
+    """The answer as the store has it from now on, with its twin, and what it offers beside; all of them or none."""
     salt = secrets.token_hex(8)
     lasting = kept(desk, site, record, salt)
     proposed = _offer(site, draft, record)
@@ -57,20 +78,7 @@ def ask(
             desk.store.answers.save(kept(desk, site, twin, salt))
         if proposed is not None:
             desk.store.decisions.propose(proposed[1])
-    card, said = _vouched(desk, site, lasting, draft)
-    answer = served(
-        record,
-        draft.used,
-        rows=draft.rows,
-        adapted=draft.adapted,
-        repaired=draft.repaired,
-        offer=proposed[0] if proposed else None,
-        card=card,
-        checked=said,
-        trace=draft.episode,
-    )
-    notify(Event("done", answer.document()))
-    return answer
+    return lasting, proposed[0] if proposed else None
 
 
 def as_question(text: str, database: str) -> Question:
