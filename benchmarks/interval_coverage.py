@@ -79,8 +79,7 @@ def rows(studies: int, resamples: int) -> Iterator[tuple[str, str, dict[str, flo
         for large in (False, True):
             for spread in SPREADS:
                 shares = Cell(databases, LIFT, spread, large).holds(studies, resamples)
-                # One lift for all databases, one of them large: the interval is then wider than it need be, never
-                # narrower, which is no fault to fail for.
+                # One lift for all databases, one of them large: Satterthwaite errs to the safe side (LOG.md), above the bar.
                 high = 1.0 if large and not spread else COVERED[1]
                 sizes = "one holds 60 %" if large else "as BIRD's"
                 good = COVERED[0] <= shares[DEFAULT_METHOD] <= high
@@ -112,7 +111,9 @@ def main() -> None:
             table = name
         missed += not good
         figures = " | ".join(f"{share:.3f}" for share in shares.values())
-        print(f"{row} {figures} |{'' if good else '  <- off the bar'}", flush=True)
+        above = name == "coverage" and shares[DEFAULT_METHOD] > COVERED[1]
+        remark = "  <- off the bar" if not good else "  <- above the bar, which is known" if above else ""
+        print(f"{row} {figures} |{remark}", flush=True)
     print(f"\n{options.studies} studies a row, {time.monotonic() - started:.0f} s; rows off the bar: {missed}")
     sys.exit(missed > 0)
 
