@@ -79,7 +79,7 @@ def rows(studies: int, resamples: int) -> Iterator[tuple[str, str, dict[str, flo
         for large in (False, True):
             for spread in SPREADS:
                 shares = Cell(databases, LIFT, spread, large).holds(studies, resamples)
-                # One lift for all databases, one of them large: Satterthwaite errs to the safe side (LOG.md), above the bar.
+                # One lift for all, one database large: Satterthwaite errs to the safe side, above the bar (LOG.md).
                 high = 1.0 if large and not spread else COVERED[1]
                 sizes = "one holds 60 %" if large else "as BIRD's"
                 good = COVERED[0] <= shares[DEFAULT_METHOD] <= high

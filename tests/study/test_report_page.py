@@ -147,7 +147,7 @@ def test_an_unfinished_study_is_labelled_and_says_what_fills_it() -> None:
     document = make_document([Facts(msgspec.structs.replace(ledger, manifest=manifest, outcomes=kept))])
     page = to_page(document)
     assert "Interim report: 2 of 3 arms recorded." in page
-    assert "sqlcrystal study run synthetic.toml --out DIR --set mode=fill" in page
+    assert "sqlcrystal study run runs/synthetic --set mode=fill" in page
     assert "random: transfer" in page
     assert "Does it matter that the cards are similar to the question?" in document.waiting
     assert "Are ten cards better than one?" not in document.waiting, "the study has no such arm"

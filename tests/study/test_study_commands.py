@@ -58,6 +58,8 @@ def test_the_smoke_study_runs_on_an_endpoint_by_one_override_and_then_has_nothin
     assert 0.5 <= planned["calls"] / ran["sent"] <= 2
     assert {(row["arm"], row["setting"]) for row in ran["accuracy"]} >= {("none", "repair"), ("W0", "retention")}
     assert json.loads(sqlcrystal("study", "plan", *study).stdout)["calls"] == 0
+    again = json.loads(sqlcrystal("study", "run", str(tmp_path), "--set", "mode=fill", "--json").stdout)
+    assert (again["folder"], again["sent"], again["left_out"]) == (str(tmp_path), 0, {})  # a folder knows its study
     assert {"ledger.json", "results.csv", "recording.sqlite", "log"} <= {path.name for path in tmp_path.iterdir()}
 
 

@@ -4,14 +4,18 @@ from pathlib import Path
 
 from sqlcrystal.errors import DataError
 
+KEPT_STUDY = "study.json"
+"""What a run's folder keeps of its study."""
 _PACKAGE = Path(__file__).resolve().parent.parent
 FOLDERS = (_PACKAGE / "studies", _PACKAGE.parent.parent / "studies")
 """Where they lie in an installed package, and in a checkout."""
 
 
 def study_path(named: Path) -> Path:
-    """The file itself, or the bundled study of that name, for a bare name that is no file here."""
-    if named.exists() or named.suffix or len(named.parts) != 1:
+    """The file itself, what a run's folder keeps of its study, or the bundled study of a bare name."""
+    if (kept := named / KEPT_STUDY).is_file():
+        return kept
+    if named.is_file() or named.suffix or len(named.parts) != 1:
         return named
     names = bundled_studies()
     if named.name not in names:

@@ -156,17 +156,9 @@ WRITTEN_SHORT: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | None = None) -> StudyFile:
-    """The study in a TOML file or of a bundled name, with `KEY=VALUE` overrides; paths in it become absolute."""
+    """The study in a TOML file, of a bundled name or of a run's folder, with overrides; paths in it become absolute."""
     path = study_path(path)
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"study {path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"study {path}: not UTF-8 ({error.reason})") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"study {path}: not TOML ({error})") from None
-    placed = _placed(document, path.parent)
+    placed = _placed(_read(path), path.parent)
     for override in overrides:
         _override(placed, override)
     placed.setdefault("name", path.stem)
@@ -174,6 +166,22 @@ def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | 
     if api_key_env is None:
         return study
     return msgspec.structs.replace(study, model=with_key(study.model, api_key_env))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The document as it lies there: what people write is TOML, what a run keeps of its study is JSON."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = msgspec.json.decode(text, type=dict[str, Any]) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise DataError(f"study {path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"study {path}: not UTF-8 ({error.reason})") from None
+    except msgspec.DecodeError as error:
+        raise DataError(f"study {path}: not JSON ({error})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"study {path}: not TOML ({error})") from None
+    return document
 
 
 def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFile:

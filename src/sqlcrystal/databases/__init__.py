@@ -39,20 +39,13 @@ def open_database(
 ) -> "Database":
     """Open `sqlite:///path`, a path to a SQLite file, `postgresql://…`, `mysql://…` or `duckdb:///path`, read-only.
 
-    `inspect` lets people ask for plans and descriptions too (say no where a model writes the SQL); `functions` are
-    names the owner of the database allows beyond what its engine calls pure; `allow_privileged` opens a server with an
-    account that may do more than read; `terse` is for who needs to know that a statement fails and not why, which
-    saves loading a parser to explain what SQLite cannot read. A URL may itself end in
-    `#functions=similarity,st_area&allow-privileged`.
+    `inspect` lets people ask for plans and descriptions too; `functions` are names the owner allows beyond what the
+    engine calls pure; `allow_privileged` opens an account that may do more than read; `terse` tells that a statement
+    fails and not why. A URL may itself end in `#functions=similarity,st_area&allow-privileged`.
     """
+    url_or_path, named, privileged = _split_options(url_or_path)
+    functions = [*functions, *named]
     scheme, separator, rest = url_or_path.partition("://")
-    if separator and (options := _OPTIONS.search(url_or_path)):
-        url_or_path = url_or_path[: options.start()]
-        words = options[1].split("&")
-        allow_privileged = allow_privileged or ALLOW_PRIVILEGED in words
-        named = [word.removeprefix("functions=").split(",") for word in words if word.startswith("functions=")]
-        functions = [*functions, *(name for names in named for name in names)]
-        scheme, separator, rest = url_or_path.partition("://")
     if not separator:
         return _sqlite(Path(url_or_path), name, inspect, terse)
     dialect = _SCHEMES.get(scheme.lower().partition("+")[0])
@@ -61,9 +54,7 @@ def open_database(
     path = Path(rest.removeprefix("/").partition("?")[0])
     if dialect == "sqlite":
         return _sqlite(path, name, inspect, terse)
-    for module in _MODULES[dialect]:
-        if find_spec(module) is None:
-            raise ConfigError(f"database: {scheme}:// needs {module}; pip install 'sqlcrystal[{dialect}]'")
+    _need_modules(dialect, scheme)
     if dialect == "duckdb":
         from sqlcrystal.databases.duckdb import DuckdbDatabase
 
@@ -76,8 +67,24 @@ def open_database(
         name=name,
         inspect=inspect,
         functions=functions,
-        allow_privileged=allow_privileged or os.environ.get(PRIVILEGED_VARIABLE) == "1",
+        allow_privileged=allow_privileged or privileged or os.environ.get(PRIVILEGED_VARIABLE) == "1",
     )
+
+
+def _split_options(url: str) -> tuple[str, list[str], bool]:
+    """A URL without what it says behind `#`; the functions that this allows, and whether a privileged account is."""
+    options = _OPTIONS.search(url) if "://" in url else None
+    if not options:
+        return url, [], False
+    words = options[1].split("&")
+    named = [word.removeprefix("functions=").split(",") for word in words if word.startswith("functions=")]
+    return url[: options.start()], [name for names in named for name in names], ALLOW_PRIVILEGED in words
+
+
+def _need_modules(dialect: str, scheme: str) -> None:
+    for module in _MODULES[dialect]:
+        if find_spec(module) is None:
+            raise ConfigError(f"database: {scheme}:// needs {module}; pip install 'sqlcrystal[{dialect}]'")
 
 
 def _sqlite(path: Path, name: str | None, inspect: bool, terse: bool) -> "Database":

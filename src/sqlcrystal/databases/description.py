@@ -114,21 +114,22 @@ def server_tables(
                 definition=define(table, inspector.engine),
             )
         )
-    for name in sorted(inspector.get_view_names()):
-        comment = str(inspector.get_table_comment(name)["text"] or "")
-        made.append(
-            Table(
-                name=name,
-                kind="view",
-                columns=tuple(
-                    Column(name=column["name"], type=str(column["type"]), comment=column.get("comment") or "")
-                    for column in inspector.get_columns(name)
-                ),
-                comment="" if comment == "VIEW" else comment,  # what MySQL says of a view that has none
-                definition=define_view(inspector, name),
-            )
-        )
+    made += [_server_view(inspector, name, define_view) for name in sorted(inspector.get_view_names())]
     return _with_views(made)
+
+
+def _server_view(inspector: Any, name: str, define: Callable[[Any, str], str]) -> Table:
+    comment = str(inspector.get_table_comment(name)["text"] or "")
+    return Table(
+        name=name,
+        kind="view",
+        columns=tuple(
+            Column(name=column["name"], type=str(column["type"]), comment=column.get("comment") or "")
+            for column in inspector.get_columns(name)
+        ),
+        comment="" if comment == "VIEW" else comment,  # what MySQL says of a view that has none
+        definition=define(inspector, name),
+    )
 
 
 def _with_views(tables: Iterable[Table]) -> tuple[Table, ...]:

@@ -9,10 +9,10 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from sqlcrystal.config import PLACES, StudyFile
+from sqlcrystal.config.bundled import KEPT_STUDY
 from sqlcrystal.errors import DataError
 
 RECORDING = "recording.sqlite"
-STUDY = "study.json"
 LOCK = "run.lock"
 GROWING = ("arm", "arms", "contrast", "seeds", "reruns", "rule")
 """What a study may change from one run to the next: more arms, seeds and contrasts read the same recording."""
@@ -31,9 +31,9 @@ def claimed(folder: Path, study: StudyFile) -> Iterator[None]:
         ) from None
     try:
         _refuse_another(folder, study)
-        fresh = (folder / STUDY).with_suffix(".tmp")
+        fresh = (folder / KEPT_STUDY).with_suffix(".tmp")
         fresh.write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=2))
-        fresh.replace(folder / STUDY)
+        fresh.replace(folder / KEPT_STUDY)
         yield
     finally:
         lock.release()
@@ -41,7 +41,7 @@ def claimed(folder: Path, study: StudyFile) -> Iterator[None]:
 
 def _refuse_another(folder: Path, study: StudyFile) -> None:
     try:
-        before = msgspec.json.decode((folder / STUDY).read_bytes())
+        before = msgspec.json.decode((folder / KEPT_STUDY).read_bytes())
     except (FileNotFoundError, msgspec.DecodeError):
         return
     now = msgspec.to_builtins(study)

@@ -36,7 +36,9 @@ SECONDS_BETWEEN_LINES = 30.0
 SECONDS_OF_PACE = 120.0
 ROWS_ON_A_SCREEN = 12
 LABELS_IN_A_LINE = 6
-StudyPath = Annotated[Path, typer.Argument(metavar="FILE", help="A study file, or a bundled study: quarry, smoke, …")]
+StudyPath = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A study file, a run's folder, or a bundled study: quarry, smoke, …")
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the file, e.g. seeds=[42]; may repeat."),
@@ -72,13 +74,18 @@ def run(
     from sqlcrystal.study.opening import run_study
 
     study = _as_far_as_recorded(read_study(file, overrides or (), api_key_env=api_key_env))
-    folder = out or Path("runs") / study.name
+    folder = out or _folder(file, study)
     with told() as reporter:
         finished = run_study(study, folder, jobs=jobs, engine=engine, minutes=until, reporter=reporter)
     _print_finished(finished, as_json=json)
     if finished.left_out and study.mode != "replay":  # a replay that reports what is recorded is whole
         _say_what_is_left(finished)
         raise typer.Exit(1)
+
+
+def _folder(file: Path, study: "StudyFile") -> Path:
+    """Where a study runs unless it is told: in the run's folder that it was named by, or in its own."""
+    return file if file.is_dir() else Path("runs") / study.name
 
 
 def _as_far_as_recorded(study: "StudyFile") -> "StudyFile":
@@ -104,7 +111,7 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
     from sqlcrystal.planning.plan import PlannedWork, plan_study
 
     study = read_study(file, overrides or ())
-    planned = plan_study(study, (out or Path("runs") / study.name) / RECORDING)
+    planned = plan_study(study, (out or _folder(file, study)) / RECORDING)
     if json:
         print_json(planned)
         return

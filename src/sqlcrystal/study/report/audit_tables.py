@@ -78,25 +78,6 @@ def _titled(one: Finding) -> str:
 
 def strength(facts: Facts) -> Body | None:
     """Beside every contrast: other tests of it, what the design could have seen, and what a new database may expect."""
-    rows = []
-    for one in oriented(facts):
-        result, other = one.result, one.beside
-        left = result.leave_one_out
-        rows.append(
-            (
-                _titled(one),
-                points(result.delta_pp),
-                interval(other.ci_low_pp, other.ci_high_pp),
-                probability(other.p_value),
-                probability(result.sign_flip_p),
-                probability(result.mcnemar_p),
-                percent(result.detectable_pp, 2),
-                f"{points(left.low_pp)} to {points(left.high_pp)}" if left else NONE,
-                percent(result.between_sd_pp, 2),
-                interval(*result.new_database_pp) if result.new_database_pp else NONE,
-                str(result.unevaluable),
-            )
-        )
     name = METHOD_NAMES[facts.beside]
     columns = (
         "Contrast",
@@ -117,7 +98,25 @@ def strength(facts: Facts) -> Body | None:
         " study is expected. McNemar's p treats pairs as independent, which clustered pairs are not. Left out: pairs"
         " that could not be judged on both sides."
     )
-    return Body(columns=columns, rows=tuple(rows), note=note)
+    return Body(columns=columns, rows=tuple(map(_strength, oriented(facts))), note=note)
+
+
+def _strength(one: Finding) -> tuple[str, ...]:
+    """The row of one contrast."""
+    result, other, left = one.result, one.beside, one.result.leave_one_out
+    return (
+        _titled(one),
+        points(result.delta_pp),
+        interval(other.ci_low_pp, other.ci_high_pp),
+        probability(other.p_value),
+        probability(result.sign_flip_p),
+        probability(result.mcnemar_p),
+        percent(result.detectable_pp, 2),
+        f"{points(left.low_pp)} to {points(left.high_pp)}" if left else NONE,
+        percent(result.between_sd_pp, 2),
+        interval(*result.new_database_pp) if result.new_database_pp else NONE,
+        str(result.unevaluable),
+    )
 
 
 def claims(runs: Sequence[Facts]) -> Body | None:

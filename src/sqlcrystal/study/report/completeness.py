@@ -1,6 +1,8 @@
 """How far a study is: which arms and settings are recorded, which are not yet, and what fills them."""
 
+import shlex
 from functools import cached_property
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -11,7 +13,8 @@ from sqlcrystal.study.report.facts import Facts
 class Completeness(Struct, frozen=True, kw_only=True, dict=True):
     """The arms of a study, and the settings that each still lacks."""
 
-    study: str
+    folder: str
+    """Where the study was run."""
     arms: tuple[str, ...]
     missing: dict[str, tuple[str, ...]]
     """By arm, the settings that are not complete."""
@@ -33,17 +36,18 @@ class Completeness(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def command(self) -> str:
-        """What fills the rest."""
-        return f"sqlcrystal study run {self.study}.toml --out DIR --set mode=fill"
+        """What fills the rest: the folder knows its study, with whatever was changed of it."""
+        return f"sqlcrystal study run {shlex.quote(self.folder)} --set mode=fill"
 
 
-def completeness(facts: Facts) -> Completeness:
-    """Read off the manifest what is there and what is not."""
+def completeness(facts: Facts, folder: Path | None = None) -> Completeness:
+    """Read off the manifest what is there and what is not; the folder is the one that studies run in untold."""
     missing: dict[str, tuple[str, ...]] = {}
     for label in facts.manifest.left_out:
         name, _, setting = label.rpartition("/")
         missing[name] = (*missing.get(name, ()), setting)
-    return Completeness(study=facts.manifest.study, arms=tuple(facts.arms), missing=missing)
+    place = folder or Path("runs") / facts.manifest.study
+    return Completeness(folder=str(place), arms=tuple(facts.arms), missing=missing)
 
 
 def recorded_settings(facts: Facts, arm: Arm) -> tuple[str, ...]:

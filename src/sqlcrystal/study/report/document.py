@@ -1,6 +1,7 @@
 """Everything a report holds, made once from the ledgers and rendered several ways."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -66,9 +67,13 @@ class Document(Struct, frozen=True, kw_only=True):
 
 
 def make_document(
-    runs: Sequence[Facts], *, workload: Workload = DEFAULT_WORKLOAD, against_paper: bool = False
+    runs: Sequence[Facts],
+    *,
+    workload: Workload = DEFAULT_WORKLOAD,
+    against_paper: bool = False,
+    folder: Path | None = None,
 ) -> Document:
-    """Compute everything a report shows; the first run is the one reported, the others stand beside it."""
+    """Compute everything a report shows; the first run, which lies in `folder`, is reported, the others beside it."""
     facts = runs[0]
     summary = summarize(facts)
     made, absent = _sections(runs, workload, against_paper=against_paper)
@@ -82,7 +87,7 @@ def make_document(
         contrasts=forest if isinstance(forest, Figure) else None,
         sections=made,
         gallery=gallery(facts),
-        completeness=completeness(facts),
+        completeness=completeness(facts, folder),
         waiting=tuple(waiting),
         absent=absent,
         conditions=conditions(facts),

@@ -1,5 +1,7 @@
 """summary.json: the study's headline in one flat document."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from sqlcrystal.measurement import settings
@@ -94,12 +96,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 def summarize(facts: Facts) -> Summary:
     """The headline of a study."""
-    lift, ratio, manifest = headline(facts), facts.ratio(facts.default), facts.manifest
-    bare, memory = facts.rows(facts.bare), facts.rows(facts.default)
-    cards = {seed: len(facts.bank(facts.default, seed)) for seed in facts.seeds}
-    count = completeness(facts)
-    estimates = ratio.estimates if ratio else {}
-    decided, two_stage = estimates.get(facts.method), estimates.get("two-stage")
+    manifest, count = facts.manifest, completeness(facts)
     return Summary(
         study=manifest.study,
         digest=manifest.digest,
@@ -112,40 +109,74 @@ def summarize(facts: Facts) -> Summary:
         interim=count.interim,
         arms_recorded=count.recorded,
         arms_planned=len(count.arms),
-        p0=percent_right(bare),
-        pm=percent_right(memory),
-        pk=percent_right(facts.repairs),
-        pe=percent_right(facts.engine_repairs),
-        lift_pp=lift.result.delta_pp if lift else None,
-        lift_ci_pp=_interval(lift.result) if lift else None,
-        lift_p=lift.result.p_value if lift else None,
-        lift_ci_two_stage_pp=_interval(_two_stage(lift)) if lift else None,
-        lift_ci_question_level_pp=_question_level(lift) if lift else None,
-        lift_undefined=lift.result.undefined if lift else "",
-        cr=ratio.ratio.mean if ratio else None,
-        cr_ci=_ends(decided),
-        cr_interval=decided.shape or decided.undefined if decided else "",
-        cr_ci_two_stage=_ends(two_stage),
-        cr_per_seed=dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True)) if ratio else {},
-        cr_alternative=ratio.ratio.against_own_floor if ratio else None,
-        p0_evaluable=settings.accuracy(bare).percent_evaluable,
-        pm_evaluable=settings.accuracy(memory).percent_evaluable,
-        replay=percent_right(facts.rows(facts.default, "replay")),
-        retention=percent_right(facts.rows(facts.default, "retention")),
-        rerun_floor=percent_right(facts.reruns),
-        fixed=lift.result.fixed if lift else 0,
-        broke=lift.result.broke if lift else 0,
-        n_heldout=len(memory),
-        n_heldout_per_seed={seed: sum(row.seed == seed for row in memory) for seed in facts.seeds},
-        n_questions=len({(row.database, row.question) for row in memory}),
-        n_banked=len(facts.rows(facts.default, "replay")),
-        n_databases=len({row.database for row in memory}),
         seeds=manifest.seeds,
-        cards=sum(cards.values()),
-        cards_per_seed=cards,
         contrasts=tuple(_contrast(one) for one in contrasts(facts)),
         multiplicity=MULTIPLICITY,
+        **_accuracies(facts),
+        **_lift(headline(facts)),
+        **_ratio(facts),
+        **_sizes(facts),
     )
+
+
+def _accuracies(facts: Facts) -> dict[str, Any]:
+    """How often each side was right."""
+    bare, memory = facts.rows(facts.bare), facts.rows(facts.default)
+    return {
+        "p0": percent_right(bare),
+        "pm": percent_right(memory),
+        "pk": percent_right(facts.repairs),
+        "pe": percent_right(facts.engine_repairs),
+        "p0_evaluable": settings.accuracy(bare).percent_evaluable,
+        "pm_evaluable": settings.accuracy(memory).percent_evaluable,
+        "replay": percent_right(facts.rows(facts.default, "replay")),
+        "retention": percent_right(facts.rows(facts.default, "retention")),
+        "rerun_floor": percent_right(facts.reruns),
+    }
+
+
+def _lift(lift: Finding | None) -> dict[str, Any]:
+    """Memory against none."""
+    return {
+        "lift_pp": lift.result.delta_pp if lift else None,
+        "lift_ci_pp": _interval(lift.result) if lift else None,
+        "lift_p": lift.result.p_value if lift else None,
+        "lift_ci_two_stage_pp": _interval(_two_stage(lift)) if lift else None,
+        "lift_ci_question_level_pp": _question_level(lift) if lift else None,
+        "lift_undefined": lift.result.undefined if lift else "",
+        "fixed": lift.result.fixed if lift else 0,
+        "broke": lift.result.broke if lift else 0,
+    }
+
+
+def _ratio(facts: Facts) -> dict[str, Any]:
+    """How much of the repair's gain memory keeps."""
+    ratio = facts.ratio(facts.default)
+    estimates = ratio.estimates if ratio else {}
+    decided, two_stage = estimates.get(facts.method), estimates.get("two-stage")
+    return {
+        "cr": ratio.ratio.mean if ratio else None,
+        "cr_ci": _ends(decided),
+        "cr_interval": decided.shape or decided.undefined if decided else "",
+        "cr_ci_two_stage": _ends(two_stage),
+        "cr_per_seed": dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True)) if ratio else {},
+        "cr_alternative": ratio.ratio.against_own_floor if ratio else None,
+    }
+
+
+def _sizes(facts: Facts) -> dict[str, Any]:
+    """How much was asked, and how much was kept."""
+    memory = facts.rows(facts.default)
+    cards = {seed: len(facts.bank(facts.default, seed)) for seed in facts.seeds}
+    return {
+        "n_heldout": len(memory),
+        "n_heldout_per_seed": {seed: sum(row.seed == seed for row in memory) for seed in facts.seeds},
+        "n_questions": len({(row.database, row.question) for row in memory}),
+        "n_banked": len(facts.rows(facts.default, "replay")),
+        "n_databases": len({row.database for row in memory}),
+        "cards": sum(cards.values()),
+        "cards_per_seed": cards,
+    }
 
 
 def _ends(estimate: RatioEstimate | None) -> Interval | None:

@@ -29,7 +29,7 @@ def write_report(
 ) -> Document:
     """Report on the ledger in `folder`; an earlier report there is replaced as a whole."""
     runs = [Facts(read_ledger(place), method=method) for place in (folder, *beside)]
-    document = make_document(runs, workload=workload, against_paper=against_paper)
+    document = make_document(runs, workload=workload, against_paper=against_paper, folder=folder)
     fresh, target = folder / "report.tmp", folder / "report"
     shutil.rmtree(fresh, ignore_errors=True)
     (fresh / "tables").mkdir(parents=True)
