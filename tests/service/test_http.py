@@ -178,3 +178,14 @@ def test_the_page_and_the_command_show_the_same_figures(service: Service, capsys
         for words in (figure.name, figure.figure, figure.words):
             assert words in page
             assert words in command, command
+
+
+def test_no_page_shows_a_thing_of_the_machine_and_all_count_what_waits(service: Service) -> None:
+    answer = service.ask()
+    card = service.crystal.confirm(service.ask(SIBLING)["id"], by="ada").card
+    with service.client() as client:
+        for path in ("/", f"/a/{answer['id']}", "/queue", "/bank", f"/bank/{card}", "/value", "/studies", "/settings"):
+            text = client.get(path, params={"database": "shop"}, follow_redirects=True).text
+            assert "object at 0x" not in text
+            assert "None" not in text, path
+            assert '<span class="count">1</span>' in text, path

@@ -38,7 +38,11 @@ def _lift(found: Value) -> Figure:
 
 
 def _flips(found: Value) -> Figure:
-    return Figure("Fixed, broke", f"{found.fixed}, {found.broke}", f"questions; net {found.net:+d}")
+    return Figure(
+        "Fixed, broke",
+        f"{found.fixed}, {found.broke}",
+        f"questions; net {found.net:+d}" if found.net else "questions; net 0",
+    )
 
 
 def _cost(found: Value) -> Figure:

@@ -17,10 +17,17 @@ TITLES = {401: "Log in", 403: "Not allowed", 404: "Not here", 422: "A mistake", 
 
 def add_pages(app: FastAPI) -> None:
     """Every page, under the gate like the rest."""
-    from sqlcrystal.interfaces.web import pages_ask, pages_bank, pages_settings, pages_studies, pages_value
+    from sqlcrystal.interfaces.web import (
+        pages_ask,
+        pages_bank,
+        pages_queue,
+        pages_settings,
+        pages_studies,
+        pages_value,
+    )
 
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
-    for module in (pages_ask, pages_bank, pages_value, pages_studies, pages_settings):
+    for module in (pages_ask, pages_queue, pages_bank, pages_value, pages_studies, pages_settings):
         app.include_router(module.router)
     app.include_router(router)
 

@@ -1,4 +1,4 @@
-"""Ask, one answer, its verdicts, its rows as files, the editor, and the queue."""
+"""Ask, one answer, its verdicts, its rows as files, and the editor."""
 
 import csv
 import io
@@ -9,14 +9,21 @@ import msgspec
 from fastapi import APIRouter, Form, HTTPException, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from sqlcrystal.bank import AnswerRecord, Scope, Waiting
+from sqlcrystal.bank import AnswerRecord, Scope
 from sqlcrystal.interfaces.server.access import Caller, Calling
 from sqlcrystal.interfaces.server.api_answers import Id
 from sqlcrystal.interfaces.server.chat import plain
 from sqlcrystal.interfaces.server.reach import answer_for, database_for, proposal_for
 from sqlcrystal.interfaces.server.replies import Working, ended
 from sqlcrystal.interfaces.server.work import Work
-from sqlcrystal.interfaces.web.rendering import DATABASE_COOKIE, chosen_database, databases_of, fragment, page
+from sqlcrystal.interfaces.web.rendering import (
+    DATABASE_COOKIE,
+    chosen_database,
+    databases_of,
+    fragment,
+    page,
+    waiting_in,
+)
 from sqlcrystal.interfaces.web.views import AnswerView, TableView, run_again
 from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.protocols import Described
@@ -215,65 +222,6 @@ FORMATS: dict[str, tuple[str, Callable[[Rows], str | bytes]]] = {
 }
 
 
-# ── the queue ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@router.get("/queue")
-async def queue_page(
-    request: Request,
-    caller: Calling,
-    work: Working,
-    database: Name = None,
-    answer: Annotated[str, Query(max_length=64)] = "",
-) -> Response:
-    """What waits for a verdict, beside the answer that is looked at."""
-    name = chosen_database(request, work, caller, database)
-    waiting = await work.call(lambda: _waiting(work, caller, name))
-    common: dict[str, Any] = {"database": name, "databases": databases_of(work, caller), "waiting_count": len(waiting)}
-    if not waiting:
-        return page(request, "queue.html", **common, waiting=[], place=0)
-    at = next((place for place, item in enumerate(waiting) if item.answer.id == answer), 0)
-    view = await work.call(lambda: AnswerView(work.crystal, caller, waiting[at].answer))
-
-    def link(place: int) -> str:
-        return f"/queue?database={name}&answer={waiting[place].answer.id}" if 0 <= place < len(waiting) else ""
-
-    listed = [
-        {
-            "id": item.answer.id,
-            "question": item.answer.question,
-            "database": item.answer.database,
-            "asked": item.asked,
-            "why": _why(item),
-        }
-        for item in waiting
-    ]
-    return page(
-        request,
-        "queue.html",
-        **common,
-        waiting=listed,
-        view=view,
-        place=at + 1,
-        why=_why(waiting[at]),
-        previous=link(at - 1),
-        queue_next=link(at + 1),
-    )
-
-
-def _waiting(work: Work, caller: Caller, database: str) -> list[Waiting]:
-    return work.crystal.queue(database, limit=200) if caller.allows(database, Scope.JUDGE) else []
-
-
-def _why(item: Waiting) -> str:
-    reasons = [f"asked {item.asked} times" if item.asked > 1 else "asked once"]
-    if item.conflict:
-        reasons.append("a near card disagrees")
-    if item.spread:
-        reasons.append("samples differ")
-    return "; ".join(reasons)
-
-
 # ── what the Ask page shows around an answer ─────────────────────────────────────────────────────────────────────────
 
 
@@ -290,7 +238,7 @@ def _ask_values(caller: Caller, work: Work, database: str) -> dict[str, Any]:
         "examples_from": source,
         "history": _history(work, database),
         "limit": f"{work.settings.answer_seconds:g}",
-        "waiting_count": len(_waiting(work, caller, database)),
+        "waiting_count": len(waiting_in(work, caller, database)),
     }
 
 

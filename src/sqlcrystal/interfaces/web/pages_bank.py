@@ -12,7 +12,7 @@ from sqlcrystal.interfaces.server.api_cards import CardName
 from sqlcrystal.interfaces.server.reach import card_for, database_for, told_card
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
-from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, fragment, page
+from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, fragment, page, waiting_in
 from sqlcrystal.interfaces.web.text import changed_lines, pretty_sql
 from sqlcrystal.types import Card, CardStatus, Failure
 from sqlcrystal.writing.diff import diff
@@ -42,6 +42,7 @@ async def bank_page(
     name = chosen_database(request, work, caller, database)
     chosen = {"search": search, "status": status, "signal": signal, "by": by, "sort": sort}
     values = await work.call(lambda: _listed(work, name, chosen, number))
+    waiting = await work.call(lambda: len(waiting_in(work, caller, name)))
     return page(
         request,
         "bank.html",
@@ -49,6 +50,7 @@ async def bank_page(
         databases=databases_of(work, caller),
         may_manage=caller.allows(name, Scope.MANAGE),
         leaned=[],
+        waiting_count=waiting,
         **values,
     )
 
@@ -189,12 +191,14 @@ async def card_page(request: Request, card_id: CardName, caller: Calling, work: 
     """A card: what changed, who vouched, what it did, what the model sees of it."""
     entry = await work.call(lambda: card_for(work.crystal, caller, card_id))
     values = await work.call(lambda: _card_values(work, caller, entry))
+    waiting = await work.call(lambda: len(waiting_in(work, caller, entry.card.database)))
     return page(
         request,
         "card.html",
         database=entry.card.database,
         databases=databases_of(work, caller),
         database_action="/bank",
+        waiting_count=waiting,
         **values,
     )
 

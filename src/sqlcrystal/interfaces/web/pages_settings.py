@@ -13,7 +13,7 @@ from sqlcrystal.interfaces.server.api_manage import TokenId
 from sqlcrystal.interfaces.server.reach import grants_for, may_grant
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
-from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page
+from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
 
 router = APIRouter(include_in_schema=False)
 
@@ -21,7 +21,8 @@ router = APIRouter(include_in_schema=False)
 @router.get("/settings")
 async def settings_page(request: Request, caller: Calling, work: Working) -> Response:
     """What is set, and who may do what."""
-    return page(request, "settings.html", **await work.call(lambda: _values(work, caller)))
+    name = chosen_database(request, work, caller, None)
+    return page(request, "settings.html", **await work.call(lambda: _values(work, caller, name)))
 
 
 @router.post("/settings/tokens")
@@ -42,7 +43,7 @@ async def issue(
 
     def write() -> tuple[str, dict[str, Any]]:
         token, _ = work.crystal.store.tokens.issue(person, [(on, each) for each in scope], by=caller.person)
-        return token, _values(work, caller)
+        return token, _values(work, caller, chosen_database(request, work, caller, None))
 
     token, values = await work.write(write)
     return page(request, "settings.html", **{**values, "issued": token, "issued_for": person})
@@ -62,7 +63,7 @@ async def revoke(token_id: TokenId, caller: Calling, work: Working) -> Response:
     return RedirectResponse("/settings", status_code=303)
 
 
-def _values(work: Work, caller: Caller) -> dict[str, Any]:
+def _values(work: Work, caller: Caller, database: str) -> dict[str, Any]:
     manages = caller.may_anywhere(Scope.MANAGE)
     return {
         "states": [_state(work, state) for state in work.crystal.databases() if caller.sees(state.name)],
@@ -71,6 +72,7 @@ def _values(work: Work, caller: Caller) -> dict[str, Any]:
         "grants": [_grant(grant) for grant in grants_for(work.crystal, caller)] if manages else [],
         "grantable": [name for name in (EVERY_DATABASE, *databases_of(work, caller)) if may_grant(caller, name)],
         "scopes": [str(scope) for scope in Scope],
+        "waiting_count": len(waiting_in(work, caller, database)),
         "issued": "",
         "issued_for": "",
     }
@@ -90,7 +92,7 @@ def _state(work: Work, state: Any) -> dict[str, Any]:
         "dialect": state.dialect,
         "error": state.error,
         "cards": state.cards,
-        "values": f"values {entry.values}" if entry else "values allowed",
+        "values_are": entry.values if entry else "allowed",
         "replay": entry.replay if entry else False,
         "hold_out": f"{entry.hold_out:.0%}" if entry else "0%",
     }

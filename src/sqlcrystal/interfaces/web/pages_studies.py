@@ -11,7 +11,7 @@ from starlette.responses import FileResponse, Response
 from sqlcrystal.interfaces.server.access import Calling
 from sqlcrystal.interfaces.server.reach import require_owner
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.web.rendering import page
+from sqlcrystal.interfaces.web.rendering import chosen_database, page, waiting_in
 
 router = APIRouter(include_in_schema=False)
 # A report is a page of its own, with its style inside: it may look as it likes and do nothing.
@@ -43,9 +43,11 @@ async def studies_page(
     studies = await work.call(lambda: _studies(folder))
     compared = [each for each in studies if each["name"] in (study or [])]
     rows = [(name, [_figure(each["summary"].get(key)) for each in compared]) for name, key in FIGURES]
+    name = chosen_database(request, work, caller, None)
     return page(
         request,
         "studies.html",
+        waiting_count=await work.call(lambda: len(waiting_in(work, caller, name))),
         studies=studies,
         chosen=study or [],
         compared=compared,

@@ -13,7 +13,7 @@ from sqlcrystal.interfaces.server.reach import database_for, known_card
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.charts import drawing
-from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page
+from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
 from sqlcrystal.serving.figures import arms, figures
 from sqlcrystal.serving.trend import Look, trend
 
@@ -32,7 +32,9 @@ async def value_page(
     """Tiles, the lift over time, the arms, and the cards by how their answers fared."""
     name = chosen_database(request, work, caller, database)
     shown = await work.call(lambda: [_shown(work, value) for value in work.crystal.value(name) if value.answers])
-    return page(request, "value.html", database=name, databases=databases_of(work, caller), databases_shown=shown)
+    waiting = await work.call(lambda: len(waiting_in(work, caller, name)))
+    seen = databases_of(work, caller)
+    return page(request, "value.html", database=name, databases=seen, databases_shown=shown, waiting_count=waiting)
 
 
 @router.get("/value/cards.csv")

@@ -9,7 +9,7 @@ from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from sqlcrystal.bank import Scope
+from sqlcrystal.bank import Scope, Waiting
 from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
@@ -27,6 +27,7 @@ PAGES = (
     ("Settings", "/settings", "settings page"),
 )
 DATABASE_COOKIE = "database"
+MOST_WAITING = 200
 
 
 @cache
@@ -108,6 +109,11 @@ def _navigation(request: Request, caller: Caller | None, waiting: int) -> list[d
 def databases_of(work: Work, caller: Caller) -> list[str]:
     """The databases a caller sees, by name."""
     return sorted(caller.seen(work.crystal.desk.names()))
+
+
+def waiting_in(work: Work, caller: Caller, database: str) -> list[Waiting]:
+    """What waits for a caller's verdict in a database; the bar at the top counts it on every page."""
+    return work.crystal.queue(database, limit=MOST_WAITING) if caller.allows(database, Scope.JUDGE) else []
 
 
 def chosen_database(request: Request, work: Work, caller: Caller, wanted: str | None) -> str:

@@ -249,6 +249,7 @@ function prepare(root) {
   all("textarea.grow-with-text", root).forEach((field) => {
     const fit = () => { field.style.height = "auto"; field.style.height = `${Math.min(200, field.scrollHeight + 2)}px`; };
     field.addEventListener("input", fit);
+    if (field.value) fit();
   });
   all("textarea[data-rows]", root).filter((field) => !field.closest("[hidden]")).forEach((field) => { field.dataset.live = "1"; editor(field); });
 }
