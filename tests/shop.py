@@ -50,3 +50,19 @@ def repairing(messages: Sequence[Message], _: Sampling) -> str:
 def right(sql: str) -> bool:
     """The oracle's bit for the shop's one question."""
     return sql == RIGHT
+
+
+OWN_TESTS = f"""
+- name: hardware
+  question: {QUESTION.text}
+  sql: {RIGHT}
+- name: all items
+  question: How many items are there?
+  rows: [[3]]
+"""
+
+
+def helped(messages: Sequence[Message], _: Sampling) -> str:
+    """Right about hardware only where a card says how."""
+    question = messages[1].content.rsplit("[Question]", 1)[-1]
+    return fenced(RIGHT if "hardware" in question and RIGHT in messages[1].content else "SELECT COUNT(*) FROM item")

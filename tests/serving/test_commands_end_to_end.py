@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,27 +12,12 @@ import pytest
 
 from servers import new_postgres_database, running_postgres
 from serving_endpoint import model_at, scripted_endpoint
-from shop import RIGHT, ROWS, SCHEMA, build, fenced
+from shop import OWN_TESTS, QUESTION, RIGHT, ROWS, SCHEMA, build, helped
 from sqlcrystal.ledger.records import write_ledger
-from sqlcrystal.types import Message, Sampling
 from synthetic_ledger import synthetic_ledger
 
-ASKED = "How many hardware items are there?"
-TESTS = f"""
-- name: hardware
-  question: {ASKED}
-  sql: {RIGHT}
-- name: all items
-  question: How many items are there?
-  rows: [[3]]
-"""
+ASKED = QUESTION.text
 Command = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def helped(messages: Sequence[Message], _: Sampling) -> str:
-    """Right about hardware only where a card says how."""
-    question = messages[1].content.rsplit("[Question]", 1)[-1]
-    return fenced(RIGHT if "hardware" in question and RIGHT in messages[1].content else "SELECT COUNT(*) FROM item")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("stores"))])
@@ -58,7 +43,7 @@ def command(places: tuple[str, str], tmp_path: Path) -> Iterator[Command]:
     with scripted_endpoint(helped) as server:
         settings = [f'model = "{model_at(server)}"', f'store = "{store}"', "[databases.shop]", f'url = "{shop}"']
         (tmp_path / "sqlcrystal.toml").write_text("\n".join([*settings, "allow_privileged = true"]))
-        (tmp_path / "tests.yaml").write_text(TESTS)
+        (tmp_path / "tests.yaml").write_text(OWN_TESTS)
 
         def run(*arguments: str) -> subprocess.CompletedProcess[str]:
             return subprocess.run(

@@ -1,13 +1,12 @@
 """A team's own tests, and cards and questions that move between service and study."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from cardbox import HashingEmbedder
-from shop import RIGHT, build, fenced
+from shop import OWN_TESTS, QUESTION, RIGHT, build, helped
 from sqlcrystal import Crystal
 from sqlcrystal.benchmarks.own import load
 from sqlcrystal.errors import ConfigError, DataError
@@ -16,25 +15,9 @@ from sqlcrystal.ledger.takeover import banked_entries
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving.own_benchmark import make_benchmark
 from sqlcrystal.serving.own_tests import junit, read_tests, run_tests
-from sqlcrystal.types import Message, Sampling
 from synthetic_ledger import synthetic_ledger
 
-ASKED = "How many hardware items are there?"
-TESTS = f"""
-- name: hardware
-  question: {ASKED}
-  sql: {RIGHT}
-- name: all items
-  question: How many items are there?
-  rows: [[3]]
-"""
-
-
-def helped(messages: Sequence[Message], _: Sampling) -> str:
-    """Right about hardware where a card says how."""
-    if "hardware" in messages[1].content.rsplit("[Question]", 1)[-1]:
-        return fenced(RIGHT if RIGHT in messages[1].content else "SELECT COUNT(*) FROM item")
-    return fenced("SELECT COUNT(*) FROM item")
+ASKED = QUESTION.text
 
 
 @pytest.fixture
@@ -51,7 +34,7 @@ def made() -> Ledger:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "tests.yaml"
-    path.write_text(TESTS)
+    path.write_text(OWN_TESTS)
     return path
 
 
