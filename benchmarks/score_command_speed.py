@@ -50,7 +50,8 @@ class Contest:
 
     def score(self, count: int, *more: str) -> None:
         """Our command on the first files, all at once."""
-        command = [sys.executable, "-m", "sqlcrystal.interfaces.cli.app", "score"]
+        script = "from sqlcrystal.interfaces.cli.app import main; main()"  # what the installed command runs
+        command = [sys.executable, "-c", script, "score"]
         command += [str(ours) for ours, _ in self._paths[:count]]
         self._run([*command, *self._arguments, "--json", *more])
 

@@ -206,6 +206,28 @@ except InfrastructureError as error:
     assert "exit code 9" in done.stdout
 
 
+def test_a_forked_worker_takes_every_chunk_once_and_raises_its_own_errors() -> None:
+    script = """
+from contextlib import nullcontext
+from sqlcrystal.errors import DataError
+from sqlcrystal.scoring.workers import run_chunks
+
+def refuse(chunk):
+    raise DataError("no such \\udc80 file")
+
+taken = []
+run_chunks(lambda: nullcontext(lambda chunk: [chunk, "\\udc80" * chunk]), range(200), jobs=3, on_start=lambda: None,
+           on_result=lambda result: taken.append(result))
+print(sorted(taken) == [[chunk, "\\udc80" * chunk] for chunk in range(200)])
+try:
+    run_chunks(lambda: nullcontext(refuse), [1, 2], jobs=2, on_start=lambda: None, on_result=lambda result: None)
+except DataError as error:
+    print(ascii(str(error)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines() == ["True", r"'no such \udc80 file'"]
+
+
 def test_a_bug_in_a_worker_shows_its_traceback() -> None:
     from contextlib import nullcontext
 

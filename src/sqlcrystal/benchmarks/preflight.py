@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from sqlcrystal.benchmarks.cases import Benchmark, Case
 from sqlcrystal.scoring.judge import MAX_ROWS, TIMEOUT, Databases, OnProgress, available_cores, check_files
@@ -73,16 +74,18 @@ def check_benchmark(
     states: dict[int, GoldState] = {}
     chunks = _chunks(benchmark)
 
-    def collect(result: list[tuple[int, GoldState]]) -> None:
-        states.update(result)
+    def collect(result: list[tuple[int, dict[str, Any]]]) -> None:
+        states.update((place, GoldState(**fields)) for place, fields in result)
         if on_progress:
             on_progress(len(states), len(benchmark.cases))
 
     @contextmanager
-    def open_worker() -> Iterator[Callable[[_Chunk], list[tuple[int, GoldState]]]]:
+    def open_worker() -> Iterator[Callable[[_Chunk], list[tuple[int, dict[str, Any]]]]]:
         databases = Databases(benchmark.locations)
         try:
-            yield lambda chunk: [(place, _state(case, databases, timeout, max_rows)) for place, case in chunk[1]]
+            yield lambda chunk: [
+                (place, asdict(_state(case, databases, timeout, max_rows))) for place, case in chunk[1]
+            ]
         finally:
             databases.close()
 

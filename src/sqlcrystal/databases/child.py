@@ -1,7 +1,6 @@
 """A database process and the pipe to it: what it runs can be ended at any moment, and its memory is its own."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from threading import Lock, Timer
@@ -25,6 +24,8 @@ class Child:
     """One worker process; it is asked one thing at a time."""
 
     def __init__(self, module: str, *arguments: str) -> None:
+        import subprocess  # which most who open a database never need, and which takes a while to load
+
         self.alive = True
         self.ready = False
         self._process = subprocess.Popen(

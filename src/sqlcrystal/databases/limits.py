@@ -13,6 +13,7 @@ from sqlcrystal.types import Cell, Row
 MAX_BYTES = 64 * 2**20
 OVER_THE_CAP = "the result exceeds"
 _SCALAR = frozenset({bool, int, float, str, type(None)})
+_TEXT = frozenset({str})
 _LONG = frozenset({str, bytes, bytearray, memoryview})
 
 
@@ -33,9 +34,14 @@ def collect(rows: Iterable[Sequence[Any]], max_rows: int, *, batch: int = 1, wid
     while some := list(islice(stream, batch)):
         kept += some
         cells = list(chain.from_iterable(some))
-        kinds.update(map(type, cells))
+        met = set(map(type, cells))
+        kinds |= met
+        size += 64 * len(some) + 32 * len(cells)
         # Text counts in characters: close enough for a cap, and much faster than exact sizes.
-        size += 64 * len(some) + 32 * len(cells) + sum([len(cell) for cell in cells if type(cell) in _LONG])
+        if met <= _TEXT:
+            size += sum(map(len, cells))
+        elif not met.isdisjoint(_LONG):
+            size += sum([len(cell) for cell in cells if type(cell) in _LONG])
         if size > MAX_BYTES:
             raise TooLarge(f"{OVER_THE_CAP} {MAX_BYTES} bytes")
         if len(kept) > max_rows:

@@ -22,8 +22,7 @@ _DATES = ("date", "time", "year")
 _DATE_CALL = re.compile(r"(?:date|time|year)[ \t\r\n]*\(")
 _MARKS = "(),.=<>!|+-*/%"
 _TO_BLANKS = str.maketrans(_MARKS, " " * len(_MARKS))
-# Tables that are really commands or views into the engine, however they are quoted.
-_ENGINE_TABLE = re.compile(r"pragma|sqlite|dbstat")
+_QUOTES = "'\"`["
 # WITH may begin a command, and what it names may multiply what is read.
 _NOT_PLAIN = frozenset(
     {"alter", "attach", "create", "delete", "detach", "drop", "insert", "into", "reindex", "update", "vacuum", "with"}
@@ -44,13 +43,18 @@ def is_plain(sql: str) -> bool:
     """Whether the text can be nothing but one harmless query; False means that the guard has to look."""
     text = sql.rstrip("; \t\r\n")
     lowered = text.lower()
-    if _is_much(lowered) or not _PLAIN.fullmatch(text) or _ENGINE_TABLE.search(lowered):
+    if _is_much(lowered) or _names_the_engine(lowered) or not _PLAIN.fullmatch(text):
         return False
-    unquoted = _QUOTED.sub("''", lowered)
+    unquoted = _QUOTED.sub("''", lowered) if any(mark in lowered for mark in _QUOTES) else lowered
     words = unquoted.translate(_TO_BLANKS).split()
     if not words or not unquoted.lstrip().startswith("select") or words[0] != "select":
         return False
     return _NOT_PLAIN.isdisjoint(words) and _calls_the_usual(unquoted)
+
+
+def _names_the_engine(lowered: str) -> bool:
+    """Whether a table may be meant that is really a command or a view into the engine, however it is quoted."""
+    return "pragma" in lowered or "sqlite" in lowered or "dbstat" in lowered
 
 
 def _calls_the_usual(unquoted: str) -> bool:

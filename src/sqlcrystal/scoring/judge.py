@@ -12,17 +12,19 @@ from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.protocols import Database
 from sqlcrystal.scoring.cache import GoldCache
 from sqlcrystal.scoring.chunks import Chunk, PredictedPair, chunks_of, keying, sqlite_file
-from sqlcrystal.scoring.verdicts import Judgement, compare, rule_named
+from sqlcrystal.scoring.verdicts import Judgement, Kind, compare, rule_named
 from sqlcrystal.scoring.workers import run_chunks
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
 TIMEOUT = 30.0
 MAX_ROWS = 1_000_000
+_KINDS = {kind.value: kind for kind in Kind}
 _BROKEN_FILE = re.compile("malformed|not a database")
 
 
 OnProgress: TypeAlias = Callable[[int, int], None]
-_Result: TypeAlias = list[tuple[int, Judgement]]
+_Result: TypeAlias = list[tuple[int, str, float, str]]
+"""The place of each pair and its judgement's fields, as they travel between processes."""
 
 
 def judge(
@@ -46,7 +48,8 @@ def judge(
     verdicts: dict[int, Judgement] = {}
 
     def collect(result: _Result) -> None:
-        verdicts.update(result)
+        for place, kind, seconds, message in result:
+            verdicts[place] = Judgement(_KINDS[kind], seconds, message)
         if on_progress:
             on_progress(len(verdicts), len(places))
 
@@ -150,7 +153,8 @@ class _Judge:
                 if key not in done:  # a prediction may be another pair's gold, whose rows may be in the cache
                     is_gold = key in golds
                     done[key] = self._execute_gold(database, sql, key) if is_gold else self._execute(database, sql)
-            verdicts.append((place, compare(done[gold], done[predicted], self._rule, gold_sql=pair.gold)))
+            judged = compare(done[gold], done[predicted], self._rule, gold_sql=pair.gold)
+            verdicts.append((place, judged.kind.value, judged.seconds, judged.message))
             for key in {gold, predicted}:
                 waiting[key] -= 1
                 if not waiting[key]:
