@@ -5,7 +5,7 @@ from msgspec import Struct
 from sqlcrystal.serving.value import ArmValue, Value
 
 
-class Figure(Struct, frozen=True):
+class ValueFigure(Struct, frozen=True):
     """One thing that is known of a database in service, or that is not known yet."""
 
     name: str
@@ -13,7 +13,7 @@ class Figure(Struct, frozen=True):
     words: str
 
 
-def figures(found: Value) -> tuple[Figure, ...]:
+def figures(found: Value) -> tuple[ValueFigure, ...]:
     """Lift, flips, cost and break-even."""
     return (_lift(found), _flips(found), _cost(found), _break_even(found))
 
@@ -30,36 +30,36 @@ def arms(found: Value) -> list[tuple[str, str, str]]:
     ]
 
 
-def _lift(found: Value) -> Figure:
+def _lift(found: Value) -> ValueFigure:
     if found.lift_pp is None or found.lift_ci_pp is None:
-        return Figure("Lift", "not known yet", "before five verdicts in each arm there is no interval")
+        return ValueFigure("Lift", "not known yet", "before five verdicts in each arm there is no interval")
     low, high = found.lift_ci_pp
-    return Figure("Lift", f"{found.lift_pp:+.1f} points", f"{low:+.1f} to {high:+.1f}, 95 % at every look")
+    return ValueFigure("Lift", f"{found.lift_pp:+.1f} points", f"{low:+.1f} to {high:+.1f}, 95 % at every look")
 
 
-def _flips(found: Value) -> Figure:
-    return Figure(
+def _flips(found: Value) -> ValueFigure:
+    return ValueFigure(
         "Fixed, broke",
         f"{found.fixed}, {found.broke}",
         f"questions; net {found.net:+d}" if found.net else "questions; net 0",
     )
 
 
-def _cost(found: Value) -> Figure:
+def _cost(found: Value) -> ValueFigure:
     money = f", {found.cost:,.4f} in money" if found.cost else ""
     measuring = f", {found.measuring_tokens:,} more to measure" if found.measuring_tokens else ""
     words = f"{found.tokens:,} for {found.answers:,} answers{money}{measuring}; {found.replayed:.1f} % replayed"
-    return Figure("An answer takes", f"{found.tokens_per_answer:,.0f} tokens", words)
+    return ValueFigure("An answer takes", f"{found.tokens_per_answer:,.0f} tokens", words)
 
 
-def _break_even(found: Value) -> Figure:
+def _break_even(found: Value) -> ValueFigure:
     name = "One more right answer takes"
     if found.tokens_per_right_answer is None:
-        return Figure(name, "not known yet", "a lift above zero, measured in both arms, would tell")
+        return ValueFigure(name, "not known yet", "a lift above zero, measured in both arms, would tell")
     if found.tokens_per_right_answer <= 0:
-        return Figure(name, "nothing", f"memory saves {-(found.overhead_tokens or 0):,.0f} tokens an answer")
+        return ValueFigure(name, "nothing", f"memory saves {-(found.overhead_tokens or 0):,.0f} tokens an answer")
     money = f"{found.cost_per_right_answer:,.4f} in money: " if found.cost_per_right_answer else ""
-    return Figure(name, f"{found.tokens_per_right_answer:,.0f} tokens", f"{money}it pays where one is worth more")
+    return ValueFigure(name, f"{found.tokens_per_right_answer:,.0f} tokens", f"{money}it pays where one is worth more")
 
 
 def _percent(number: float | None) -> str:
