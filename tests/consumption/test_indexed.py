@@ -1,13 +1,17 @@
 """Retrieval inside PostgreSQL finds what retrieval in memory finds, and keeps up with the cards."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cardbox import HashingEmbedder, card
 from servers import new_postgres_database, running_postgres
+from shop import build, fenced
+from sqlcrystal import Crystal
 from sqlcrystal.bank import CardStore, Entry, FrozenBank
 from sqlcrystal.consumption import Dense, Indexed
+from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.types import CardId, CardStatus, Question
 
 pytestmark = pytest.mark.xdist_group("stores")
@@ -89,3 +93,16 @@ def test_a_small_database_and_a_frozen_bank_are_searched_in_memory(store: CardSt
     assert indexed.retrieve(question, FrozenBank.of(store), k=3, exclude=CardId("nobody")) == wanted
     with store.backend.reading() as connection:
         assert not connection.exec_driver_sql("SELECT to_regclass('card_vectors')").scalar()
+
+
+def test_a_service_over_a_large_bank_asks_the_index(
+    store: CardStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Indexed.__init__, "__kwdefaults__", {"indexed_from": 100})
+    place = build(tmp_path / "shop.sqlite")
+    url = store.backend.engine.sqlalchemy.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    model = ScriptedModel(lambda *_: fenced("SELECT 1"))
+    with Crystal.over(place, model=model, store=url, embedder=HashingEmbedder()) as crystal:
+        assert len(crystal.ask(QUESTIONS[0].text, by="ada").cards) == 5
+    with store.backend.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM card_vectors").scalar() == len(store.cards("shop"))
