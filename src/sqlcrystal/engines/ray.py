@@ -57,14 +57,7 @@ class DeskModel:
         if key in self._known:
             return self._known[key]
         completion = self._model.chat(messages, sampling=sampling)
-        entry = RecordedCall(
-            key=key,
-            model=self.name,
-            digest=self.digest,
-            messages=tuple(messages),
-            sampling=sampling,
-            completion=completion,
-        )
+        entry = RecordedCall.of(self, messages, sampling, completion)
         self._ray.get(self._desk.lay.remote(entry))
         return completion
 

@@ -7,27 +7,17 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from sqlcrystal.measurement.rows import Asked, Repairable
+
 Tokens = tuple[float, float]
 """Of the prompt and of the completion."""
 
 
-class Spent(Protocol):
+class Spent(Asked, Repairable, Protocol):
     """One answered question with what it cost, whatever record holds it."""
 
     @property
-    def seed(self) -> int: ...
-    @property
-    def question(self) -> str: ...
-    @property
-    def database(self) -> str: ...
-    @property
-    def right(self) -> bool: ...
-    @property
-    def first_right(self) -> bool: ...
-    @property
     def calls(self) -> int: ...
-    @property
-    def rounds(self) -> int: ...
     @property
     def round_calls(self) -> tuple[int, ...]: ...
     @property

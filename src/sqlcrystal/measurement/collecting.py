@@ -5,20 +5,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from sqlcrystal.measurement.rows import Repairable
 
-class Collected(Protocol):
+
+class Collected(Repairable, Protocol):
     """One collection question, whatever record holds it."""
 
     @property
     def seed(self) -> int: ...
     @property
     def question(self) -> str: ...
-    @property
-    def right(self) -> bool: ...
-    @property
-    def first_right(self) -> bool: ...
-    @property
-    def rounds(self) -> int: ...
 
 
 class Share(Struct, frozen=True):

@@ -6,17 +6,12 @@ from typing import Protocol
 from msgspec import Struct
 
 from sqlcrystal.measurement.collecting import Share
+from sqlcrystal.measurement.rows import Repairable
 
 
-class Watched(Protocol):
+class Watched(Repairable, Protocol):
     """One question whose repair the engine alone began and ended."""
 
-    @property
-    def right(self) -> bool: ...
-    @property
-    def first_right(self) -> bool: ...
-    @property
-    def rounds(self) -> int: ...
     @property
     def accepted(self) -> bool: ...
     @property

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from sqlcrystal.errors import DataError
 from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
+from sqlcrystal.measurement.rows import Asked
 from sqlcrystal.types import CardId
 
 Key = tuple[int, str]
@@ -18,19 +19,11 @@ UNEVALUABLE = ("unevaluable", "gold error", "gold timeout")
 """Kinds of verdict that say nothing about an answer: wrong in accuracies, as in the paper, and out of paired tests."""
 
 
-class Answered(Protocol):
+class Answered(Asked, Protocol):
     """One question answered once, whatever record holds it."""
 
     @property
-    def seed(self) -> int: ...
-    @property
-    def question(self) -> str: ...
-    @property
-    def database(self) -> str: ...
-    @property
     def difficulty(self) -> str: ...
-    @property
-    def right(self) -> bool: ...
     @property
     def kind(self) -> str: ...
     @property

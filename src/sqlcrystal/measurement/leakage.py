@@ -11,24 +11,17 @@ from sqlglot import exp
 
 from sqlcrystal.databases.parsing import Unparsable, parse
 from sqlcrystal.measurement.flips import Key, Pair
+from sqlcrystal.measurement.windows import Paired
 
 PARAPHRASE_JACCARD = 0.7
 """Questions that share at least this share of their words count as paraphrases."""
 
 
-class Banked(Protocol):
+class Banked(Paired, Protocol):
     """A card as the audit sees it."""
 
     @property
-    def seed(self) -> int: ...
-    @property
-    def database(self) -> str: ...
-    @property
-    def question_id(self) -> str: ...
-    @property
     def question(self) -> str: ...
-    @property
-    def sql(self) -> str: ...
 
 
 class LeakageAudit(Struct, frozen=True, kw_only=True):

@@ -11,30 +11,11 @@ from msgspec import Struct
 from sqlcrystal.errors import DataError
 from sqlcrystal.measurement.flips import UNEVALUABLE
 from sqlcrystal.measurement.ratio import CrystallizationRatio, HeldOut, SeedCounts, crystallization_ratio
+from sqlcrystal.measurement.rows import Asked
 
 
-class AnsweredQuestion(Protocol):
-    """What measuring needs to know of one answered question; the ledger's outcomes fit."""
-
-    @property
-    def seed(self) -> int:
-        """The split it was asked under."""
-        ...
-
-    @property
-    def database(self) -> str:
-        """The database it was asked of."""
-        ...
-
-    @property
-    def question(self) -> str:
-        """Its id."""
-        ...
-
-    @property
-    def right(self) -> bool:
-        """Whether the final SQL is right."""
-        ...
+class AnsweredQuestion(Asked, Protocol):
+    """An answer as accuracies need it: right at last, right at first, how it ended, and what every rule says."""
 
     @property
     def first_right(self) -> bool:

@@ -98,14 +98,7 @@ class Recorded:
 
     def _ask(self, key: str, messages: Sequence[Message], sampling: Sampling) -> Completion:
         completion = self._model.chat(messages, sampling=sampling)
-        entry = RecordedCall(
-            key=key,
-            model=self.name,
-            digest=self.digest,
-            messages=tuple(messages),
-            sampling=sampling,
-            completion=completion,
-        )
+        entry = RecordedCall.of(self, messages, sampling, completion)
         self.recording.add([entry])
         with self._lock:
             self._asked.add(key)

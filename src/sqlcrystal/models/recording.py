@@ -20,6 +20,7 @@ from msgspec import Struct
 from sqlcrystal.errors import DataError
 from sqlcrystal.incoming import bounded_lines, inflated, unpacked
 from sqlcrystal.models.working_file import FORMAT, open_to_read, open_to_write
+from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.types import Completion, Message, Sampling
 
 SHIPPED_SUFFIX = ".jsonl.xz"
@@ -34,6 +35,20 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     sampling: Sampling
     completion: Completion
+
+    @classmethod
+    def of(
+        cls, model: LanguageModel, messages: Sequence[Message], sampling: Sampling, completion: Completion
+    ) -> "RecordedCall":
+        """What a model was asked and replied, under its address."""
+        return cls(
+            key=request_key(model.digest, messages, sampling),
+            model=model.name,
+            digest=model.digest,
+            messages=tuple(messages),
+            sampling=sampling,
+            completion=completion,
+        )
 
 
 class Stats(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,27 @@
+"""What every measurement needs to know of an answered question, whatever record holds it; the ledger's outcomes fit."""
+
+from typing import Protocol
+
+
+class Asked(Protocol):
+    """One question, asked under a seed, and whether the final SQL is right."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def database(self) -> str: ...
+    @property
+    def right(self) -> bool: ...
+
+
+class Repairable(Protocol):
+    """One question before and after repair, and how many rounds that took."""
+
+    @property
+    def right(self) -> bool: ...
+    @property
+    def first_right(self) -> bool: ...
+    @property
+    def rounds(self) -> int: ...
