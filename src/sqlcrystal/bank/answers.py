@@ -96,7 +96,9 @@ class AnswerStore:
     def trace(self, answer_id: str) -> Episode | None:
         """How an answer came about: its attempt, rounds and probes; None where that was not kept."""
         with self._backend.reading() as connection:
-            found = connection.scalar(_TRACE, {"name": self.get(answer_id).id})
+            row = connection.execute(_TRACE, {"name": answer_id}).first()
+            row = row or connection.execute(_TRACE, {"name": self.get(answer_id).id}).one()
+        found: bytes | None = row.trace
         return None if found is None else read_episode(found)
 
     def verdict(self, answer_id: str) -> str:

@@ -4,7 +4,7 @@ import secrets
 
 from msgspec import Struct
 
-from sqlcrystal.bank import AnswerRecord, Decision, Verdict
+from sqlcrystal.bank import AnswerRecord, Decision, Entry, Verdict
 from sqlcrystal.serving.desk import Desk
 from sqlcrystal.serving.privacy import kept_card
 from sqlcrystal.types import Card, CardId, CardStatus, Episode
@@ -80,9 +80,10 @@ def new_proposal_id() -> str:
 
 
 def _add(desk: Desk, card: Card, episode: Episode | None) -> CardId:
-    kept = desk.store.bank.add(card, episode)
-    desk.store.bank.readmit(kept, card.admission)
-    return kept
+    (added,) = desk.store.bank.add_all([Entry(card=card, episode=episode)])
+    if not added.new:
+        desk.store.bank.readmit(added.id, card.admission)
+    return added.id
 
 
 def _supersede(
