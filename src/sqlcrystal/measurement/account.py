@@ -7,13 +7,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from sqlcrystal.measurement.rows import Asked, Repairable
+from sqlcrystal.measurement.rows import JudgedQuestion, RepairedQuestion
 
 Tokens = tuple[float, float]
 """Of the prompt and of the completion."""
 
 
-class Spent(Asked, Repairable, Protocol):
+class Spent(JudgedQuestion, RepairedQuestion, Protocol):
     """One answered question with what it cost, whatever record holds it."""
 
     @property

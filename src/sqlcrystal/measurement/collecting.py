@@ -5,10 +5,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from sqlcrystal.measurement.rows import Repairable
+from sqlcrystal.measurement.rows import RepairedQuestion
 
 
-class Collected(Repairable, Protocol):
+class Collected(RepairedQuestion, Protocol):
     """One collection question, whatever record holds it."""
 
     @property

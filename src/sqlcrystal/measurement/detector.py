@@ -6,10 +6,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from sqlcrystal.measurement.collecting import Share
-from sqlcrystal.measurement.rows import Repairable
+from sqlcrystal.measurement.rows import RepairedQuestion
 
 
-class Watched(Repairable, Protocol):
+class Watched(RepairedQuestion, Protocol):
     """One question whose repair the engine alone began and ended."""
 
     @property

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sqlcrystal.errors import DataError
 from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
-from sqlcrystal.measurement.rows import Asked
+from sqlcrystal.measurement.rows import JudgedQuestion
 from sqlcrystal.types import CardId
 
 Key = tuple[int, str]
@@ -19,7 +19,7 @@ UNEVALUABLE = ("unevaluable", "gold error", "gold timeout")
 """Kinds of verdict that say nothing about an answer: wrong in accuracies, as in the paper, and out of paired tests."""
 
 
-class Answered(Asked, Protocol):
+class Answered(JudgedQuestion, Protocol):
     """One question answered once, whatever record holds it."""
 
     @property

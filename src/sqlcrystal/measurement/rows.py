@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Asked(Protocol):
+class JudgedQuestion(Protocol):
     """One question, asked under a seed, and whether the final SQL is right."""
 
     @property
@@ -16,7 +16,7 @@ class Asked(Protocol):
     def right(self) -> bool: ...
 
 
-class Repairable(Protocol):
+class RepairedQuestion(Protocol):
     """One question before and after repair, and how many rounds that took."""
 
     @property

@@ -11,10 +11,10 @@ from msgspec import Struct
 from sqlcrystal.errors import DataError
 from sqlcrystal.measurement.flips import UNEVALUABLE
 from sqlcrystal.measurement.ratio import CrystallizationRatio, HeldOut, SeedCounts, crystallization_ratio
-from sqlcrystal.measurement.rows import Asked
+from sqlcrystal.measurement.rows import JudgedQuestion
 
 
-class AnsweredQuestion(Asked, Protocol):
+class AnsweredQuestion(JudgedQuestion, Protocol):
     """An answer as accuracies need it: right at last, right at first, how it ended, and what every rule says."""
 
     @property
