@@ -98,7 +98,7 @@ def built_in(dialect: str) -> Functions:
 @cache
 def lists_of(dialect: str) -> dict[str, frozenset[str]]:
     """The names of one dialect, by what is said of them."""
-    # By its path, because to load `importlib.resources` takes longer than all else that a first statement needs.
+    # By its path, because `importlib.resources` loads zipfile and tempfile, which a first statement would wait for.
     text = Path(__file__).with_name("functions_of").joinpath(f"{dialect}.toml").read_text("utf-8")
     return {key: frozenset(words.split()) for key, words in tomllib.loads(text).items()}
 

@@ -2,7 +2,7 @@
 
 Parsing SQL holds Python's lock, so threads alone leave cores idle. Forking is used on Linux from a process with no
 other thread; a forked worker inherits the chunks, so only their numbers and the results travel. It is done by hand:
-to load `multiprocessing` takes a tenth of the time in which a whole file is scored.
+to load `multiprocessing` took 30 ms, where a command that scores a thousand predictions takes 470 ms of CPU.
 """
 
 import gc

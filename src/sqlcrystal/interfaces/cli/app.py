@@ -139,7 +139,7 @@ def _run(arguments: list[str]) -> None:
 def _load_msgspec_alone() -> None:
     """Load msgspec without `typing_extensions`, of which it takes names that Python has had since 3.11.
 
-    That package takes a thirtieth of the time in which a whole file is scored; whoever needs it later gets it.
+    To load that package took 12 of the 470 ms of CPU in which a file is scored; whoever needs it later gets it.
     """
     if "typing_extensions" in sys.modules:
         return
