@@ -129,7 +129,7 @@ def test_the_report_opens_with_what_was_asked_found_and_how_sure() -> None:
     assert "55.2%" in found
     assert "95% interval" in sure
     page = to_page(document)
-    places = [page.index(mark) for mark in ("What was asked", 'class="tiles"', "figure-contrasts", "Contents")]
+    places = [page.index(mark) for mark in ("What was asked", 'class="tiles"', 'id="figure-contrasts"', "Contents")]
     assert places == sorted(places)
 
 
@@ -190,6 +190,12 @@ def test_one_database_gets_a_question_level_interval_labelled_as_such() -> None:
     assert "question-level, for these databases only" in document.sentences.sure
 
 
+def test_without_an_interval_of_the_lift_the_break_even_has_none_either() -> None:
+    document = small(databases=("db_clinic",))
+    table = next(table for table in document.tables if "Break-even, queries" in table.columns)
+    assert {row[-1] for row in table.rows} == {"—"}
+
+
 def test_two_databases_give_no_headline_interval() -> None:
     document = small(databases=("db_clinic", "db_hangar"))
     assert document.summary.lift_ci_pp is None
@@ -199,7 +205,7 @@ def test_two_databases_give_no_headline_interval() -> None:
 def test_one_seed_is_preliminary_and_says_so() -> None:
     document = small(seeds=(42,), strength=3.0)
     assert document.summary.verdict.startswith("preliminary, 1 seed: ")
-    assert "Fewer than three seeds establish nothing." in document.sentences.sure
+    assert "Answers of fewer than three seeds establish nothing." in document.sentences.sure
 
 
 POOR: dict[str, Callable[[Outcome], bool]] = {

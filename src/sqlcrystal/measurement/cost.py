@@ -39,7 +39,9 @@ class BreakEven(Struct, frozen=True, kw_only=True):
     earliest: int | None = None
     """At the upper end of the lift's interval."""
     latest: int | None = None
-    """At the lower end; None where it never pays back there, or the lift has no interval."""
+    """At the lower end; None where it never pays back there."""
+    has_interval: bool = False
+    """Whether the lift has one; without it, neither end says anything."""
     gain_per_query: float
     overhead_per_query: float
     construction: float
@@ -89,6 +91,7 @@ def break_even(
         queries=queries(expected),
         earliest=queries(lift.high_pp / 100 if lift and lift.high_pp is not None else None),
         latest=queries(lift.low_pp / 100 if lift and lift.low_pp is not None else None),
+        has_interval=lift is not None and lift.low_pp is not None,
         gain_per_query=gain,
         overhead_per_query=overhead,
         construction=construction,

@@ -210,12 +210,12 @@ def _break_even(facts: Facts, workload: Workload) -> BreakEven | None:
 
 def _payback_row(rate: float, found: BreakEven) -> Row:
     never = "never"
-    ends = f"{number(found.earliest) if found.earliest else never} to {number(found.latest) if found.latest else never}"
+    ends = [number(end) if end else never for end in (found.earliest, found.latest)]
     return (
         f"{100 * rate:g}%",
         f"{found.gain_per_query:.6f}",
         f"{found.overhead_per_query:.6f}",
         f"{found.construction:.4f}",
         number(found.queries) if found.queries is not None else never,
-        ends,
+        " to ".join(dict.fromkeys(ends)) if found.has_interval else NONE,
     )

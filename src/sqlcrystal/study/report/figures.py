@@ -77,10 +77,10 @@ def crystallization(facts: Facts) -> Drawn:
 
 def _steps(facts: Facts) -> list[tuple[str, tuple[Outcome, ...], str]]:
     steps = [
-        ("No memory\n$P_0$", facts.rows(facts.bare), QUIET),
-        (f"{facts.default.name} memory\n$P_M$", facts.rows(facts.default), BLUE),
-        ("Repair, engine\n$P_E$", facts.engine_repairs, GREEN),
-        ("Repair, oracle\n$P_K$", facts.repairs, VERMILION),
+        ("No\nmemory\n$P_0$", facts.rows(facts.bare), QUIET),
+        (f"{facts.default.name}\nmemory\n$P_M$", facts.rows(facts.default), BLUE),
+        ("Repair,\nengine\n$P_E$", facts.engine_repairs, GREEN),
+        ("Repair,\noracle\n$P_K$", facts.repairs, VERMILION),
     ]
     return [(label, rows, colour) for label, rows, colour in steps if rows]
 
@@ -95,7 +95,8 @@ def _ladder(axes: "Axes", facts: Facts) -> None:
         everything += seeds
         spread = [x + 0.09 * (index - (len(seeds) - 1) / 2) for index in range(len(seeds))]
         axes.scatter(spread, seeds, s=18, facecolor="white", edgecolor=colour, linewidth=1.1, zorder=4)
-        axes.annotate(f"{share:.1f}%", (x - 0.31, share), ha="right", va="center", fontsize=8.5, fontweight="bold")
+        beside = "bottom" if x and share == reached[0] else "center"  # off the dashed line of the floor
+        axes.annotate(f"{share:.1f}%", (x - 0.31, share), ha="right", va=beside, fontsize=8.5, fontweight="bold")
     axes.hlines(reached[0], 0.3, len(known) - 0.3, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     for x, share in list(enumerate(reached))[1:]:
         _bracket(axes, x + 0.36, reached[0], share, f"{points(share - reached[0], 1)} pp")
@@ -104,7 +105,7 @@ def _ladder(axes: "Axes", facts: Facts) -> None:
     title = f"CR = {crystallized:.0f}% of the headroom" if crystallized is not None else "CR is undefined"
     axes.set_title(f"(a) {title}")
     axes.set_ylim(*_span(everything))
-    axes.set_xlim(-0.85, len(known) + 0.12)
+    axes.set_xlim(-0.45 - 0.14 * len(known), len(known) + 0.12)  # room for the first label
     axes.set_xticks(range(len(known)), [label for label, _, _ in known])
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("Held-out execution accuracy (%)")
@@ -116,7 +117,8 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
     room = max(high - low, LEAST_SPAN)
     middle = (low + high) / 2
     bottom, top = min(low - 0.15 * room, middle - room / 2), max(high + 0.15 * room, middle + room / 2)
-    return max(0.0, bottom), min(100.0, top) if high < 100 else 101.0
+    # What stands at an end of the scale keeps off the axis, for its label's sake.
+    return max(-0.04 * room if low <= 0 else 0.0, bottom), min(100.0, top) if high < 100 else 101.0
 
 
 def _bracket(axes: "Axes", x: float, low: float, high: float, text: str) -> None:

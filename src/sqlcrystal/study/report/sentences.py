@@ -90,7 +90,7 @@ def _sure(lift: Finding | None, summary: Summary) -> str:
     if lift is None or summary.verdict in (*UNKNOWN, NOTHING_BANKED):
         return f"{_capital(summary.verdict)}."
     result = lift.result
-    few = " Fewer than three seeds establish nothing." if lift.preliminary else ""
+    few = " Answers of fewer than three seeds establish nothing." if lift.preliminary else ""
     if result.unevaluable:
         few += f" {plural(result.unevaluable, 'pair')} could not be judged and stand outside the test."
     if result.p_value is None:
