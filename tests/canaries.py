@@ -20,8 +20,8 @@ from processes import Processes
 from sqlcrystal.databases import open_database
 from sqlcrystal.types import Rows
 
-PATIENCE = 10.0
-"""A server may take so long to notice that a session of it is gone."""
+PATIENCE = 30.0
+"""A server may take so long to notice that a session of it is gone, or to end a function that nothing interrupts."""
 TABLES = ("team", "player", "scorer")
 VARIABLE = "SQLCRYSTAL_CANARY"
 _POSTGRES_LOCKS = """
