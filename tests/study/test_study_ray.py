@@ -67,15 +67,14 @@ def worker_processes() -> list[int]:
     return found
 
 
-def kill_a_worker_in_mid_run(endpoint: Server, killed: list[int]) -> None:
+def kill_a_worker_in_mid_run(endpoint: Server, killed: list[int], over: threading.Event) -> None:
     """Once the endpoint has answered a few calls of this run, end one of the two workers for good."""
     begun = sum(map(len, endpoint.attempts.values()))
-    for _ in range(600):
+    while not over.wait(0.05):  # on a busy machine the workers alone take half a minute to start
         if sum(map(len, endpoint.attempts.values())) > begun + 15 and (workers := worker_processes()):
             os.kill(workers[0], signal.SIGKILL)
             killed.append(workers[0])
             return
-        time.sleep(0.05)
 
 
 @pytest.mark.xdist_group("ray")
@@ -84,10 +83,14 @@ def test_a_killed_worker_costs_its_calls_in_flight_and_the_tables_are_the_local_
 ) -> None:
     killed: list[int] = []
     chosen = study(f"{endpoint.base_url}#player")
-    killer = threading.Thread(target=kill_a_worker_in_mid_run, args=(endpoint, killed))
+    over = threading.Event()
+    killer = threading.Thread(target=kill_a_worker_in_mid_run, args=(endpoint, killed, over))
     killer.start()
-    travelled = run_study(chosen, tmp_path / "ray", engine="ray", jobs=2)
-    killer.join()
+    try:
+        travelled = run_study(chosen, tmp_path / "ray", engine="ray", jobs=2)
+    finally:
+        over.set()
+        killer.join()
     sent_by_ray = sum(map(len, endpoint.attempts.values()))
     assert killed
     assert travelled.left_out == {}
