@@ -50,7 +50,8 @@ bench: install-dev
 	$(BIN)/python benchmarks/statistics_speed.py
 	$(BIN)/python benchmarks/retrieval_speed.py
 	$(BIN)/python benchmarks/study_throughput.py
-	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/growth.py --out build/growth
+	$(BIN)/python benchmarks/study_growth.py --out build/growth-of-studies
 	$(BIN)/python benchmarks/ask_overhead.py
 
 # A million random statements over four engines; stopped, it goes on where it was. Half an hour to an hour.
