@@ -215,9 +215,10 @@ def measure(part: Part, count: int) -> dict[str, float]:
     answers: Queue[dict[str, float]] = context.Queue()
     child = context.Process(target=_child, args=(part, count, answers))
     child.start()
-    found = answers.get()
-    child.join()
-    return found
+    child.join()  # what it answers is small enough to wait in the pipe
+    if child.exitcode:
+        raise SystemExit(f"{part.__name__} of {count:,} failed; what went wrong stands above")
+    return answers.get()
 
 
 def _child(part: Part, count: int, answers: Any) -> None:
