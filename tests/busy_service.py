@@ -7,7 +7,6 @@ folder holds, or is given, the shop's database.
 import itertools
 import os
 import random
-import signal
 import sys
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cardbox import HashingEmbedder
+from killing import said_until_killed
 from shop import build, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.bank import Verdict
@@ -90,27 +90,14 @@ def look(crystal: Crystal, acknowledged: Sequence[tuple[str, int]], *, complete:
 
 def life(store: str, folder: Path, first: int, verdicts: int, delay: float) -> list[tuple[str, int]]:
     """A process that asks and confirms until it is killed; returns what it acknowledged."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            with opened(store, folder) as crystal:
-                for number in itertools.count(first):
-                    os.write(writing, f"{ask_and_confirm(crystal, number)} {number}\n".encode())
-        finally:
-            os._exit(1)
-    os.close(writing)
-    heard = b""
-    while heard.count(b"\n") < verdicts:
-        piece = os.read(reading, 1024)
-        assert piece, "the service ended on its own"
-        heard += piece
-    time.sleep(delay)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    with os.fdopen(reading, "rb") as pipe:
-        lines = (heard + pipe.read()).decode().splitlines()
-    return [(line.split()[0], int(line.split()[1])) for line in lines]
+
+    def work(pipe: int) -> None:
+        with opened(store, folder) as crystal:
+            for number in itertools.count(first):
+                os.write(pipe, f"{ask_and_confirm(crystal, number)} {number}\n".encode())
+
+    said = said_until_killed(work, lines=verdicts, delay=delay)
+    return [(line.split()[0], int(line.split()[1])) for line in said]
 
 
 def kills(store: str, folder: Path, count: int, seed: int) -> str:

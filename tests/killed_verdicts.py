@@ -7,13 +7,13 @@ folder gets a new SQLite file every ten kills.
 
 import os
 import random
-import signal
 import sqlite3
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 from cardbox import card, episode
+from killing import said_until_killed
 from sqlcrystal.bank import AnswerRecord, Store, Verdict
 
 LIVES_PER_FILE = 10
@@ -42,25 +42,8 @@ def write_until_killed(place: str, first: int, pipe: int) -> None:
 
 def life(place: str, first: int, verdicts: int, seconds: float) -> list[int]:
     """One writer's life: killed so long after so many verdicts; returns what it acknowledged."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            write_until_killed(place, first, writing)
-        finally:
-            os._exit(1)
-    os.close(writing)
-    heard = b""
-    while heard.count(b"\n") < verdicts:
-        piece = os.read(reading, 1024)
-        assert piece, "the writer ended on its own"
-        heard += piece
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), "the writer ended on its own"
-    with os.fdopen(reading, "rb") as pipe:
-        return [int(line) for line in (heard + pipe.read()).splitlines()]
+    said = said_until_killed(partial(write_until_killed, place, first), lines=verdicts, delay=seconds)
+    return [int(line) for line in said]
 
 
 def look(place: str, acknowledged: list[int]) -> None:

@@ -60,23 +60,6 @@ def _shared(left: str, right: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
-def listed(card: Card) -> dict[str, object]:
-    """A card as `cards list --json` shows it."""
-    return {
-        "id": card.id,
-        "database": card.database,
-        "question": card.question.text,
-        "sql": card.sql,
-        "status": card.status,
-        "signal": card.admission.signal,
-        "by": card.admission.by,
-        "at": card.admission.at,
-        "writer": card.writer,
-        "source": card.source,
-        "tokens": card.tokens,
-    }
-
-
 def story(entry: "Entry") -> Iterator[str]:
     """A card with its provenance, as lines for people."""
     card = entry.card

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from sqlcrystal.bank.listing import told_card
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.cli import card_service
-from sqlcrystal.interfaces.cli.card_pages import check_lines, edited, listed, one_line, short_ids, story, with_sql
+from sqlcrystal.interfaces.cli.card_pages import check_lines, edited, one_line, short_ids, story, with_sql
 from sqlcrystal.interfaces.cli.card_service import By, Db, Id, Reason, Signal, Writer
 from sqlcrystal.interfaces.cli.output import print_json, print_lines, progress
 from sqlcrystal.interfaces.cli.store_access import (
@@ -54,7 +55,7 @@ def list_cards(
         filters = checked_filters(opened.bank, db=db, status=status, signal=signal, by=by, writer=writer)
         cards = opened.bank.find(**filters)  # type: ignore[arg-type]
     if json:
-        print_json([listed(card) for card in cards])
+        print_json([told_card(card) for card in cards])
         return
     several = len({card.database for card in cards}) > 1
     names = short_ids(card.id for card in cards)

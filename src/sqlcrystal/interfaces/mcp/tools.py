@@ -12,6 +12,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from sqlcrystal.bank import Scope
+from sqlcrystal.bank.listing import told_card
 from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.interfaces.server.app import EXPECTED
 from sqlcrystal.interfaces.server.reach import (
@@ -19,7 +20,6 @@ from sqlcrystal.interfaces.server.reach import (
     database_for,
     proposal_for,
     told_answer,
-    told_card,
     told_rejection,
     told_rows,
     told_ruling,

@@ -7,9 +7,10 @@ from fastapi import APIRouter, HTTPException, Path, Query
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
+from sqlcrystal.bank.listing import told_card
 from sqlcrystal.interfaces.server.access import Calling
 from sqlcrystal.interfaces.server.api_answers import Limit, Which
-from sqlcrystal.interfaces.server.reach import card_for, database_for, told_card, told_past
+from sqlcrystal.interfaces.server.reach import card_for, database_for, told_past
 from sqlcrystal.interfaces.server.replies import ERRORS, Working, json_reply
 from sqlcrystal.interfaces.server.shapes import CardBody, CardShape, RevokeBody, RevokedShape, WholeCardShape
 from sqlcrystal.types import CardStatus

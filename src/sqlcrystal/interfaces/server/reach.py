@@ -171,23 +171,6 @@ def told_rejection(rejection: "Rejection") -> dict[str, Any]:
     return {**told_ruling(rejection.ruling), "proposal": {"id": proposal.id, "sql": proposal.sql, **shown}}
 
 
-def told_card(card: Card) -> dict[str, Any]:
-    """A card as lists show it."""
-    return {
-        "id": card.id,
-        "database": card.database,
-        "question": card.question.text,
-        "sql": card.sql,
-        "status": str(card.status),
-        "signal": card.admission.signal,
-        "by": card.admission.by,
-        "at": card.admission.at,
-        "writer": card.writer,
-        "source": card.source,
-        "tokens": card.tokens,
-    }
-
-
 def told_past(record: AnswerRecord, verdict: str) -> dict[str, Any]:
     """An answer as history lists it."""
     fields = ("id", "database", "question", "at", "asked_by")

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Form, HTTPException, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Entry, Scope
+from sqlcrystal.bank.listing import told_card
 from sqlcrystal.interfaces.server.access import Caller, Calling
 from sqlcrystal.interfaces.server.api_cards import CardName
-from sqlcrystal.interfaces.server.reach import card_for, database_for, told_card
+from sqlcrystal.interfaces.server.reach import card_for, database_for
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, fragment, page, waiting_in
