@@ -254,6 +254,9 @@ function prepare(root) {
   all("textarea[data-rows]", root).filter((field) => !field.closest("[hidden]")).forEach((field) => { field.dataset.live = "1"; editor(field); });
 }
 prepare(document);
+/* The attribute autofocus would complain in the console where somebody was quicker than the page. */
+const first = find("[data-first]");
+if (first && document.activeElement === document.body) first.focus();
 const letters = find("#letters");
 if (letters) letters.checked = localStorage.getItem("letters") !== "off";
 const token = find("#token");
