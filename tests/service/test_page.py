@@ -48,7 +48,7 @@ class Watched:
         self.open("/login")
         self.tab.fill("#token", self.service.tokens[kind])
         self.tab.press("#token", "Enter")
-        self.tab.wait_for_selector("form.ask")
+        self.tab.wait_for_selector("html.js form.ask")  # before the script runs, Enter is a new line
 
     def ask(self, question: str) -> None:
         self.tab.fill("#question", question)
