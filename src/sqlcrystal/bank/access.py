@@ -82,10 +82,10 @@ class TokenStore:
     def recognise(self, token: str) -> Grant | None:
         """What a token grants now; nothing if nobody issued it, it was revoked or its time is over."""
         # The token has 256 random bits, so a plain digest cannot be guessed back and looking it up leaks nothing.
-        found = self._grants(_BY_DIGEST, {"value": _digest(token)})
-        if not found or found[0].revoked_at or (found[0].ends_at and found[0].ends_at <= now()):
+        grants = self._grants(_BY_DIGEST, {"value": _digest(token)})
+        if not grants or grants[0].revoked_at or (grants[0].ends_at and grants[0].ends_at <= now()):
             return None
-        return found[0]
+        return grants[0]
 
     def revoke(self, token_id: str, *, by: str) -> None:
         """End a token; once revoked it stays so."""

@@ -98,8 +98,8 @@ class AnswerStore:
         with self._backend.reading() as connection:
             row = connection.execute(_TRACE, {"name": answer_id}).first()
             row = row or connection.execute(_TRACE, {"name": self.get(answer_id).id}).one()
-        found: bytes | None = row.trace
-        return None if found is None else read_episode(found)
+        trace: bytes | None = row.trace
+        return None if trace is None else read_episode(trace)
 
     def verdict(self, answer_id: str) -> str:
         """The verdict that stands on an answer, or nothing."""
@@ -113,19 +113,19 @@ class AnswerStore:
         key = None if question is None else question_key(question)
         wanted = {name: value for name, value in (("database", database), ("question_key", key)) if value is not None}
         with self._backend.reading() as connection:
-            found = connection.scalars(_recent(*wanted), {**wanted, "most": limit})
-            return [_ANSWER.decode(document) for document in found]
+            documents = connection.scalars(_recent(*wanted), {**wanted, "most": limit})
+            return [_ANSWER.decode(document) for document in documents]
 
     def leaning_on(self, ids: Iterable[CardId]) -> list[AnswerRecord]:
         """Every answer that had one of these cards in its prompt, oldest first."""
-        found: dict[int, bytes] = {}
+        documents: dict[int, bytes] = {}
         names = list(ids)
         with self._backend.reading() as connection:
             for start in range(0, len(names), 500):
                 used = sa.select(answer_cards.c.answer).where(answer_cards.c.card.in_(names[start : start + 500]))
                 query = sa.select(answers.c.seq, answers.c.document).where(answers.c.id.in_(used))
-                found.update((row.seq, row.document) for row in connection.execute(query))
-        return [_ANSWER.decode(found[seq]) for seq in sorted(found)]
+                documents.update((row.seq, row.document) for row in connection.execute(query))
+        return [_ANSWER.decode(documents[seq]) for seq in sorted(documents)]
 
     # ── what is read from many ───────────────────────────────────────────────────────────────────────────────────
 
@@ -146,13 +146,13 @@ class AnswerStore:
         )
         if database is not None:
             grouped = grouped.where(answers.c.database == database)
-        each = grouped.subquery()
+        latest = grouped.subquery()
         open_ = answers.c.verdict.in_(["", Verdict.UNDONE.value, Verdict.REVOKED.value])
         query = (
-            sa.select(answers.c.document, each.c.asked, each.c.spread, each.c.conflict)
-            .join(each, answers.c.seq == each.c.seq)
+            sa.select(answers.c.document, latest.c.asked, latest.c.spread, latest.c.conflict)
+            .join(latest, answers.c.seq == latest.c.seq)
             .where(open_)
-            .order_by(each.c.asked.desc(), each.c.conflict.desc(), each.c.spread.desc(), answers.c.seq)
+            .order_by(latest.c.asked.desc(), latest.c.conflict.desc(), latest.c.spread.desc(), answers.c.seq)
             .limit(limit)
         )
         with self._backend.reading() as connection:

@@ -27,10 +27,10 @@ class AnyText(TypeDecorator[str]):
         """Spell what PostgreSQL cannot hold."""
         if value is None or dialect.name != "postgresql":
             return value
-        return _TO_SPELL.sub(lambda found: _SPELT[found[0]], value)
+        return _TO_SPELL.sub(lambda match: _SPELT[match[0]], value)
 
     def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
         """Read it again."""
         if value is None or dialect.name != "postgresql" or _MARK not in value:
             return value
-        return _TO_READ.sub(lambda found: _MEANT[found[0]], value)
+        return _TO_READ.sub(lambda match: _MEANT[match[0]], value)

@@ -27,5 +27,5 @@ class ById:
             raise BankError(f"{self._kind} {wanted!r}: not in {where}")
         if len(rows) > 1:
             raise BankError(f"{self._kind} {wanted!r}: several ids start so ({', '.join(name for name, _ in rows)})")
-        found: bytes = rows[0].document
-        return found
+        document: bytes = rows[0].document
+        return document

@@ -70,8 +70,8 @@ class CardStore:
             known = None if apart else self._served.recall(database)
             if known is not None and known.revision == revision:
                 return known.cards
-            found = caught_up(connection, database, revision, known)
-        return found.cards if apart else self._served.keep(database, found)
+            served = caught_up(connection, database, revision, known)
+        return served.cards if apart else self._served.keep(database, served)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -104,7 +104,7 @@ class CardStore:
         wanted |= {"question_key": None if question is None else question_key(question)}
         given = {column: str(value) for column, value in wanted.items() if value is not None}
         with self.backend.reading() as connection:
-            return [_CARD.decode(found) for found in connection.scalars(_fitting(*given), given)]
+            return [_CARD.decode(document) for document in connection.scalars(_fitting(*given), given)]
 
     def get(self, card_id: str) -> Card:
         """One card, whatever its status; the start of an id will do where only one card has it."""
@@ -115,8 +115,8 @@ class CardStore:
         """The episode a card came from, with its attempt, rounds and question; None if it came without one."""
         query = sa.select(episodes.c.document).join(cards, cards.c.episode == episodes.c.digest)
         with self.backend.reading() as connection:
-            found = connection.scalar(query.where(cards.c.id == self.get(card_id).id))
-        return None if found is None else read_episode(found)
+            trace = connection.scalar(query.where(cards.c.id == self.get(card_id).id))
+        return None if trace is None else read_episode(trace)
 
     def history(self, card_id: str) -> tuple[Change, ...]:
         """What was done to a card, oldest first; it outlives the card."""
@@ -160,7 +160,7 @@ class CardStore:
         with self.backend.writing() as connection:
             for batch in _batches(entries):
                 done = insert(connection, batch)
-                touched.update(entry.card.database for entry, made in zip(batch, done, strict=True) if made.new)
+                touched.update(entry.card.database for entry, outcome in zip(batch, done, strict=True) if outcome.new)
                 added += done
             revise(connection, touched)
         return added

@@ -73,12 +73,12 @@ class DecisionStore:
     def revoke_card(self, card_id: str, *, database: str, by: str, signal: str, note: str = "") -> Decision | None:
         """Take back what made a card: the verdict on its answer falls; None if that was done before."""
         with self._backend.writing() as connection:
-            made = self.that_made(card_id)
-            standing = self.standing(made.answer) if made is not None else self.last_on_card(card_id)
+            origin = self.that_made(card_id)
+            standing = self.standing(origin.answer) if origin is not None else self.last_on_card(card_id)
             if standing is not None and standing.verdict is Verdict.REVOKED:
                 return None
             replaced = standing.id if standing else ""
-            answer_id = made.answer if made else ""
+            answer_id = origin.answer if origin else ""
             decision = Decision(
                 id=_name(answer_id, Verdict.REVOKED, card_id, "", replaced),
                 database=database,

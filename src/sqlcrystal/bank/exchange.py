@@ -39,7 +39,7 @@ def import_jsonl(store: CardStore, source: BinaryIO | Iterable[bytes], *, name: 
 def import_entries(store: CardStore, entries: Iterable[Entry]) -> ImportReport:
     """Bank every card, or none if one is refused."""
     added = store.add_all(entries)
-    new = sum(one.new for one in added)
+    new = sum(addition.new for addition in added)
     return ImportReport(added=new, already_there=len(added) - new)
 
 

@@ -126,22 +126,22 @@ def _blank(document: bytes) -> bytes:
 def _blank_decisions(connection: sa.Connection, holds: Holds, blanked: set[str]) -> int:
     columns = (decisions.c.seq, decisions.c.answer, decisions.c.sql, decisions.c.note)
     rows = connection.execute(sa.select(*columns)).all()
-    found = [row.seq for row in rows if row.answer in blanked or holds([row.sql, row.note])]
-    for seq in found:
+    blanking = [row.seq for row in rows if row.answer in blanked or holds([row.sql, row.note])]
+    for seq in blanking:
         connection.execute(decisions.update().where(decisions.c.seq == seq).values(sql=FORGOTTEN, note=FORGOTTEN))
-    return len(found)
+    return len(blanking)
 
 
 def _blank_changes(connection: sa.Connection, holds: Holds, deleted: set[str]) -> int:
     columns = (changes.c.seq, changes.c.card, changes.c.action, changes.c.before, changes.c.after, changes.c.reason)
     rows = connection.execute(sa.select(*columns)).all()
-    found = [row for row in rows if row.card in deleted or holds([row.before, row.after, row.reason])]
-    for row in found:
+    blanking = [row for row in rows if row.card in deleted or holds([row.before, row.after, row.reason])]
+    for row in blanking:
         words = {"reason": FORGOTTEN}
         if row.action not in {"status", "deleted"}:
             words |= {"before": FORGOTTEN, "after": FORGOTTEN}
         connection.execute(changes.update().where(changes.c.seq == row.seq).values(**words))
-    return len(found)
+    return len(blanking)
 
 
 def _drop_proposals(connection: sa.Connection, holds: Holds, blanked: set[str]) -> int:

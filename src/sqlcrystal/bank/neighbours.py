@@ -80,8 +80,8 @@ class Neighbours:
             # A few more than asked for, so that cards as near as the last are told apart by their ids.
             values = {"query": _spelt(query), "excluded": list(exclude), "k": k + _TIES}
             rows = connection.execute(sa.text(text), values).all()
-        found = [Retrieved(_CARD.decode(row.document), round(-row.distance, 6) + 0.0) for row in rows]
-        return sorted(found, key=lambda one: (-one.score, one.card.id))[:k]
+        neighbours = [Retrieved(_CARD.decode(row.document), round(-row.distance, 6) + 0.0) for row in rows]
+        return sorted(neighbours, key=lambda neighbour: (-neighbour.score, neighbour.card.id))[:k]
 
     # ── keeping up with the cards ────────────────────────────────────────────────────────────────────────────────
 

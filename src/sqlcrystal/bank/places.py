@@ -29,8 +29,8 @@ class PlaceStore:
             return
         row = {"url": place.url, "model": place.model, "at": now()}
         with self._backend.writing() as connection:
-            made = upsert(connection, places).values(database=place.database, **row)
-            connection.execute(made.on_conflict_do_update(index_elements=[places.c.database], set_=row))
+            insertion = upsert(connection, places).values(database=place.database, **row)
+            connection.execute(insertion.on_conflict_do_update(index_elements=[places.c.database], set_=row))
 
     def get(self, database: str) -> Place | None:
         """Where a database was last asked."""

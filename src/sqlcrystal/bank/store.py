@@ -59,16 +59,16 @@ class Store:
     ) -> Revocation:
         """Undo a verifier: disable its cards, take its verdicts back, and say which answers leaned on them."""
         with self.transaction():
-            found = self.bank.find(database=database, signal=signal, admitted_by=by, since=since)
-            served = [card for card in found if card.status is not CardStatus.DISABLED]
+            matching = self.bank.find(database=database, signal=signal, admitted_by=by, since=since)
+            served = [card for card in matching if card.status is not CardStatus.DISABLED]
             after = self.bank.set_statuses(
                 [card.id for card in served], CardStatus.DISABLED, by=revoked_by, reason=reason or "revoked"
             )
-            for card in found:
+            for card in matching:
                 self.decisions.revoke_card(
                     card.id, database=card.database, by=revoked_by, signal="revocation", note=reason
                 )
-            leaned = self.answers.leaning_on([card.id for card in found])
+            leaned = self.answers.leaning_on([card.id for card in matching])
         return Revocation(cards=tuple(after), leaned=tuple(leaned))
 
     def forget(self, *, by: str, question: str | None = None, value: str | None = None) -> Forgotten:

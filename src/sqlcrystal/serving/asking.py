@@ -48,7 +48,7 @@ def ask(
     record = _record(desk, site, draft, by=by or current_user(), arm=arm, seconds=time.perf_counter() - started)
     twin = _twin(desk, site, draft, record, arm) if arm.both else None
     lasting, offer = _keep(desk, site, draft, record, twin)
-    card, said = _vouched(desk, site, lasting, draft)
+    card, checked = _vouched(desk, site, lasting, draft)
     answer = served(
         record,
         draft.used,
@@ -57,7 +57,7 @@ def ask(
         repaired=draft.repaired,
         offer=offer,
         card=card,
-        checked=said,
+        checked=checked,
         trace=draft.episode,
     )
     notify(Event("done", answer.document()))
@@ -125,10 +125,10 @@ def _twin(desk: Desk, site: Site, draft: Draft, shown: AnswerRecord, arm: Servin
         return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), **_NO_COST)
     started = time.perf_counter()
     try:
-        made = _draft(desk, site, draft.question, with_memory=other.memory, notify=lambda _: None)
+        hidden = _draft(desk, site, draft.question, with_memory=other.memory, notify=lambda _: None)
     except ModelError:
         return None
-    record = _record(desk, site, made, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
+    record = _record(desk, site, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
     return replace(record, twin_of=shown.id)
 
 
@@ -152,7 +152,7 @@ def _record(desk: Desk, site: Site, draft: Draft, *, by: str, arm: ServingArm, s
         rows=rows[:KEPT_ROWS] if site.entry.values == "allowed" else None,
         row_count=len(rows),
         result_digest=digest,
-        cards=tuple(CardUse(found.card.id, found.score) for found in draft.retrieved),
+        cards=tuple(CardUse(retrieved.card.id, retrieved.score) for retrieved in draft.retrieved),
         memory=arm.memory,
         share=arm.share,
         replayed=draft.replayed,
@@ -178,18 +178,18 @@ def _offer(site: Site, draft: Draft, record: AnswerRecord) -> tuple[Offer, Propo
         return None
     from sqlcrystal.serving.replay import adaptation
 
-    found = adaptation(site, draft.question, [found.card for found in draft.retrieved])
-    if found is None or result_digest(found.execution) == record.result_digest:
+    adapted = adaptation(site, draft.question, [retrieved.card for retrieved in draft.retrieved])
+    if adapted is None or result_digest(adapted.execution) == record.result_digest:
         return None
-    offer = Offer(id=new_proposal_id(), card=found.card.id, sql=found.sql, exchanged=found.exchanged)
-    told = ", ".join(f"{old} → {new}" for old, new in found.exchanged)
+    offer = Offer(id=new_proposal_id(), card=adapted.card.id, sql=adapted.sql, exchanged=adapted.exchanged)
+    told = ", ".join(f"{old} → {new}" for old, new in adapted.exchanged)
     proposal = Proposal(
         id=offer.id,
         database=site.name,
         answer=record.id,
         at=record.at,
-        sql=found.sql,
-        note=f"card {found.card.id} with {told}",
+        sql=adapted.sql,
+        note=f"card {adapted.card.id} with {told}",
     )
     return offer, proposal
 

@@ -96,16 +96,18 @@ class Desk:
         entry = replace(DatabaseEntry(url=absolute(url)), **self._allowed)
         database = _open(entry, name)
         database.close()
-        found = name or database.name
-        known_place = self._place(found)
-        taken = self.team.databases[found].url if found in self.team.databases else known_place and known_place.url
+        own_name = name or database.name
+        known_place = self._place(own_name)
+        taken = (
+            self.team.databases[own_name].url if own_name in self.team.databases else known_place and known_place.url
+        )
         if taken and not name and not same_place(taken, entry.url) and not is_gone(taken):
             raise ConfigError(
-                f"database {found}: the store knows another of this name ({without_password(taken)}); "
+                f"database {own_name}: the store knows another of this name ({without_password(taken)}); "
                 f"give this one its own with --name"
             )
-        self._named_here[found] = entry
-        return found
+        self._named_here[own_name] = entry
+        return own_name
 
     def site(self, name: str) -> Site:
         """A database by its name, opened once."""

@@ -22,7 +22,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     @property
     def used(self) -> tuple[UsedCard, ...]:
         """The cards that it leans on, as an answer names them."""
-        return tuple(UsedCard.of(found.card, found.score) for found in self.retrieved)
+        return tuple(UsedCard.of(retrieved.card, retrieved.score) for retrieved in self.retrieved)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -13,53 +13,53 @@ class ValueFigure(Struct, frozen=True):
     words: str
 
 
-def figures(found: Value) -> tuple[ValueFigure, ...]:
+def figures(value: Value) -> tuple[ValueFigure, ...]:
     """Lift, flips, cost and break-even."""
-    return (_lift(found), _flips(found), _cost(found), _break_even(found))
+    return (_lift(value), _flips(value), _cost(value), _break_even(value))
 
 
-def arms(found: Value) -> list[tuple[str, str, str]]:
+def arms(value: Value) -> list[tuple[str, str, str]]:
     """Both arms side by side: what is compared, with memory, without."""
-    one, other = found.arms["with_memory"], found.arms["without_memory"]
+    with_memory, without = value.arms["with_memory"], value.arms["without_memory"]
     return [
-        ("right, of verdicts", _percent(found.with_memory), _percent(found.without_memory)),
-        ("answers", f"{one.answers:,}", f"{other.answers:,}"),
-        ("verdicts", f"{one.verdicts:,}", f"{other.verdicts:,}"),
-        ("verdict rate", _percent(one.verdict_rate), _percent(other.verdict_rate)),
-        ("tokens an answer", _tokens(one), _tokens(other)),
+        ("right, of verdicts", _percent(value.with_memory), _percent(value.without_memory)),
+        ("answers", f"{with_memory.answers:,}", f"{without.answers:,}"),
+        ("verdicts", f"{with_memory.verdicts:,}", f"{without.verdicts:,}"),
+        ("verdict rate", _percent(with_memory.verdict_rate), _percent(without.verdict_rate)),
+        ("tokens an answer", _tokens(with_memory), _tokens(without)),
     ]
 
 
-def _lift(found: Value) -> ValueFigure:
-    if found.lift_pp is None or found.lift_ci_pp is None:
+def _lift(value: Value) -> ValueFigure:
+    if value.lift_pp is None or value.lift_ci_pp is None:
         return ValueFigure("Lift", "not known yet", "before five verdicts in each arm there is no interval")
-    low, high = found.lift_ci_pp
-    return ValueFigure("Lift", f"{found.lift_pp:+.1f} points", f"{low:+.1f} to {high:+.1f}, 95 % at every look")
+    low, high = value.lift_ci_pp
+    return ValueFigure("Lift", f"{value.lift_pp:+.1f} points", f"{low:+.1f} to {high:+.1f}, 95 % at every look")
 
 
-def _flips(found: Value) -> ValueFigure:
+def _flips(value: Value) -> ValueFigure:
     return ValueFigure(
         "Fixed, broke",
-        f"{found.fixed}, {found.broke}",
-        f"questions; net {found.net:+d}" if found.net else "questions; net 0",
+        f"{value.fixed}, {value.broke}",
+        f"questions; net {value.net:+d}" if value.net else "questions; net 0",
     )
 
 
-def _cost(found: Value) -> ValueFigure:
-    money = f", {found.cost:,.4f} in money" if found.cost else ""
-    measuring = f", {found.measuring_tokens:,} more to measure" if found.measuring_tokens else ""
-    words = f"{found.tokens:,} for {found.answers:,} answers{money}{measuring}; {found.replayed:.1f} % replayed"
-    return ValueFigure("An answer takes", f"{found.tokens_per_answer:,.0f} tokens", words)
+def _cost(value: Value) -> ValueFigure:
+    money = f", {value.cost:,.4f} in money" if value.cost else ""
+    measuring = f", {value.measuring_tokens:,} more to measure" if value.measuring_tokens else ""
+    words = f"{value.tokens:,} for {value.answers:,} answers{money}{measuring}; {value.replayed:.1f} % replayed"
+    return ValueFigure("An answer takes", f"{value.tokens_per_answer:,.0f} tokens", words)
 
 
-def _break_even(found: Value) -> ValueFigure:
+def _break_even(value: Value) -> ValueFigure:
     name = "One more right answer takes"
-    if found.tokens_per_right_answer is None:
+    if value.tokens_per_right_answer is None:
         return ValueFigure(name, "not known yet", "a lift above zero, measured in both arms, would tell")
-    if found.tokens_per_right_answer <= 0:
-        return ValueFigure(name, "nothing", f"memory saves {-(found.overhead_tokens or 0):,.0f} tokens an answer")
-    money = f"{found.cost_per_right_answer:,.4f} in money: " if found.cost_per_right_answer else ""
-    return ValueFigure(name, f"{found.tokens_per_right_answer:,.0f} tokens", f"{money}it pays where one is worth more")
+    if value.tokens_per_right_answer <= 0:
+        return ValueFigure(name, "nothing", f"memory saves {-(value.overhead_tokens or 0):,.0f} tokens an answer")
+    money = f"{value.cost_per_right_answer:,.4f} in money: " if value.cost_per_right_answer else ""
+    return ValueFigure(name, f"{value.tokens_per_right_answer:,.0f} tokens", f"{money}it pays where one is worth more")
 
 
 def _percent(number: float | None) -> str:

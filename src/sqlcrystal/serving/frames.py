@@ -26,8 +26,8 @@ def arrow_table(columns: Sequence[str], rows: Sequence[Row]) -> Any:
 
 
 def _columns(columns: Sequence[str], rows: Sequence[Row]) -> list[list[Cell]]:
-    made = [[row[place] for row in rows] for place in range(len(columns))]
-    return [values if len(_kinds(values)) <= 1 else [_as_text(value) for value in values] for values in made]
+    by_column = [[row[place] for row in rows] for place in range(len(columns))]
+    return [values if len(_kinds(values)) <= 1 else [_as_text(value) for value in values] for values in by_column]
 
 
 def _kinds(values: Sequence[Cell]) -> set[type]:

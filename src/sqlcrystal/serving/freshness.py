@@ -21,7 +21,7 @@ class FreshMemory:
         """At most k cards, best first; each quarantined card makes room for the next."""
         while True:
             retrieved = self._memory.recall(question)
-            if all(still_runs(self._desk, self._site, [found.card for found in retrieved]).values()):
+            if all(still_runs(self._desk, self._site, [neighbour.card for neighbour in retrieved]).values()):
                 return retrieved
             self._memory = self._desk.memory(self._site)
 

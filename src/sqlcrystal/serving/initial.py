@@ -34,8 +34,8 @@ def named_databases(given: list[str]) -> dict[str, str]:
     """`NAME=URL`, or a URL or path whose last part is the name."""
     databases: dict[str, str] = {}
     for text in given:
-        found = _NAMED.fullmatch(text)
-        name, url = (found["name"].strip(), found["url"]) if found else (_last_part(text), text)
+        named = _NAMED.fullmatch(text)
+        name, url = (named["name"].strip(), named["url"]) if named else (_last_part(text), text)
         if not name or name in databases:
             raise ConfigError(f"--db: {text!r} needs a name of its own; write NAME={text}")
         databases[name] = url
@@ -115,12 +115,12 @@ def _try_store(team: TeamFile, desk: Desk) -> None:
 
 
 def _without_secret(name: str, url: str) -> str:
-    found = _PASSWORD.search(url)
-    if found is None:
+    password = _PASSWORD.search(url)
+    if password is None:
         return url
     variable = re.sub(r"\W", "_", name).upper() + "_PASSWORD"
-    os.environ.setdefault(variable, unquote(found["password"]))
-    return url[: found.start("password")] + f"${{{variable}}}" + url[found.end("password") :]
+    os.environ.setdefault(variable, unquote(password["password"]))
+    return url[: password.start("password")] + f"${{{variable}}}" + url[password.end("password") :]
 
 
 def _last_part(url: str) -> str:

@@ -29,16 +29,16 @@ class Flips(Struct, frozen=True):
 def observations(judged: Iterable[Judged]) -> list[Observation]:
     """One for every question, day and arm, in the order of their first verdicts; only where chance chose the arm."""
     groups: dict[tuple[str, str, bool, float], list[Judged]] = defaultdict(list)
-    for each in judged:
-        if each.share > 0:
-            key = each.answer if each.question_key == FORGOTTEN else each.question_key
-            groups[key, each.at[:10], each.memory, each.share].append(each)
+    for verdict in judged:
+        if verdict.share > 0:
+            key = verdict.answer if verdict.question_key == FORGOTTEN else verdict.question_key
+            groups[key, verdict.at[:10], verdict.memory, verdict.share].append(verdict)
     return [
         Observation(
             memory=memory,
             share=share,
-            right=sum(each.right for each in members) / len(members),
-            settled=None if members[0].settled is None else all(each.settled for each in members),
+            right=sum(verdict.right for verdict in members) / len(members),
+            settled=None if members[0].settled is None else all(verdict.settled for verdict in members),
         )
         for (_, _, memory, share), members in groups.items()
     ]
@@ -47,27 +47,27 @@ def observations(judged: Iterable[Judged]) -> list[Observation]:
 def tallies(seen: Sequence[Observation]) -> list[Tally]:
     """The observations counted, one tally for each share that was held out, by one arm or by both."""
     strata: dict[tuple[float, bool], list[Observation]] = defaultdict(list)
-    for each in seen:
-        strata[each.share, each.settled is not None].append(each)
+    for observation in seen:
+        strata[observation.share, observation.settled is not None].append(observation)
     return [_tally(members) for members in strata.values()]
 
 
 def _tally(seen: Sequence[Observation]) -> Tally:
-    open_ = [each for each in seen if not each.settled]
-    with_memory = [each.right for each in open_ if each.memory]
-    without = [each.right for each in open_ if not each.memory]
+    open_ = [observation for observation in seen if not observation.settled]
+    with_memory = [observation.right for observation in open_ if observation.memory]
+    without = [observation.right for observation in open_ if not observation.memory]
     return Tally(len(with_memory), sum(with_memory), len(without), sum(without), len(seen) - len(open_))
 
 
 def flips(judged: Iterable[Judged]) -> Flips:
     """Questions judged in both arms, or confirmed where the other arm's hidden answer gave other rows."""
     known: dict[str, dict[bool, bool]] = defaultdict(dict)
-    for each in judged:
-        arms = known[each.answer if each.question_key == FORGOTTEN else each.question_key]
-        arms[each.memory] = each.right
-        if each.settled:
-            arms[not each.memory] = each.right
-        elif each.settled is False and each.right:
-            arms[not each.memory] = False
+    for verdict in judged:
+        arms = known[verdict.answer if verdict.question_key == FORGOTTEN else verdict.question_key]
+        arms[verdict.memory] = verdict.right
+        if verdict.settled:
+            arms[not verdict.memory] = verdict.right
+        elif verdict.settled is False and verdict.right:
+            arms[not verdict.memory] = False
     pairs = [(arms[False], arms[True]) for arms in known.values() if len(arms) == 2]
     return Flips(fixed=pairs.count((False, True)), broke=pairs.count((True, False)))

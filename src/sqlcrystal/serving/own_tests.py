@@ -114,17 +114,23 @@ def _why(draft: Draft, wanted: tuple[Row, ...], *, ordered: bool) -> str:
 
 def junit(results: Iterable[Result], *, suite: str) -> bytes:
     """The results as JUnit XML: a test fails when its answer with memory is wrong."""
-    found = list(results)
-    counts = {"tests": str(len(found)), "failures": str(sum(not each.right for each in found))}
+    outcomes = list(results)
+    counts = {"tests": str(len(outcomes)), "failures": str(sum(not outcome.right for outcome in outcomes))}
     root = ElementTree.Element("testsuite", {"name": suite, "errors": "0", "skipped": "0", **counts})
-    for each in found:
-        attributes: dict[str, Any] = {"classname": each.database, "name": each.name, "time": f"{each.seconds:.3f}"}
+    for outcome in outcomes:
+        attributes: dict[str, Any] = {
+            "classname": outcome.database,
+            "name": outcome.name,
+            "time": f"{outcome.seconds:.3f}",
+        }
         case = ElementTree.SubElement(root, "testcase", attributes)
-        if not each.right:
-            failure = ElementTree.SubElement(case, "failure", message=f"{each.says}: {each.why}", type=each.says)
-            failure.text = _printable(each.sql or "")
+        if not outcome.right:
+            failure = ElementTree.SubElement(
+                case, "failure", message=f"{outcome.says}: {outcome.why}", type=outcome.says
+            )
+            failure.text = _printable(outcome.sql or "")
         out = ElementTree.SubElement(case, "system-out")
-        out.text = f"without memory: {'right' if each.right_without else 'wrong'}"
+        out.text = f"without memory: {'right' if outcome.right_without else 'wrong'}"
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 

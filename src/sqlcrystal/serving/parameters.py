@@ -39,10 +39,10 @@ def exchange(card: Card, question: str, dialect: str) -> Exchanged | None:
 def other_values(card: Card, question: str, dialect: str) -> tuple[tuple[str, str], ...]:
     """Which values of the card's question and query stand for which in a question that is the same but for them."""
     form = _form(card.sql, card.question.text, dialect)
-    found = None if form is None else form.pattern.fullmatch(_plain(question))
-    if form is None or found is None:
+    match = None if form is None else form.pattern.fullmatch(_plain(question))
+    if form is None or match is None:
         return ()
-    values = [(old, found[f"p{place}"].strip()) for place, old in enumerate(form.parameters)]
+    values = [(old, match[f"p{place}"].strip()) for place, old in enumerate(form.parameters)]
     changed = tuple((old, new) for old, new in values if old.casefold() != new.casefold())
     # A value that is part of a table's or column's name cannot be exchanged there.
     return () if any(old.casefold() in form.names for old, _ in changed) else changed
@@ -90,15 +90,15 @@ def _plain(text: str) -> str:
 
 def _parameters(query: exp.Expr, asked: str) -> list[str]:
     """The literals of a query as its question writes them, in the order the question names them."""
-    found: dict[str, int] = {}
+    starts: dict[str, int] = {}
     for literal in query.find_all(exp.Literal):
         for value in _values(literal):
             place = re.search(_whole(value), asked, re.IGNORECASE)
             if place is not None:
-                found.setdefault(place[0], place.start())
+                starts.setdefault(place[0], place.start())
     # A value inside another one (a year inside a title) is part of it.
-    whole = [value for value in found if not any(value != other and value in other for other in found)]
-    return sorted(whole, key=lambda value: found[value])
+    whole = [value for value in starts if not any(value != other and value in other for other in starts)]
+    return sorted(whole, key=lambda value: starts[value])
 
 
 def _values(literal: exp.Literal) -> Iterator[str]:
@@ -124,8 +124,8 @@ def _pattern(asked: str, parameters: list[str]) -> str:
 
 
 def _partition(text: str, value: str) -> tuple[str, str, str]:
-    found = re.search(_whole(value), text, re.IGNORECASE)
-    return (text[: found.start()], found[0], text[found.end() :]) if found else (text, "", "")
+    match = re.search(_whole(value), text, re.IGNORECASE)
+    return (text[: match.start()], match[0], text[match.end() :]) if match else (text, "", "")
 
 
 def _whole(value: str) -> str:

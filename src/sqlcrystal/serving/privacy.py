@@ -109,8 +109,11 @@ class FilledMemory:
 
     def recall(self, question: Question) -> Sequence[Retrieved]:
         """As the other memory does, filled where that is possible."""
-        found = self._memory.recall(question)
-        return [replace(each, card=filled(each.card, question, self._site.database.dialect)) for each in found]
+        recalled = self._memory.recall(question)
+        return [
+            replace(retrieved, card=filled(retrieved.card, question, self._site.database.dialect))
+            for retrieved in recalled
+        ]
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
         """As the other memory does."""
@@ -122,11 +125,11 @@ def filled(card: Card, question: Question, dialect: str) -> Card:
     from sqlcrystal.databases.masks import is_masked
     from sqlcrystal.serving.parameters import exchange
 
-    made = exchange(card, question.text, dialect) if is_masked(card.sql) else None
-    if made is None:
+    exchanged = exchange(card, question.text, dialect) if is_masked(card.sql) else None
+    if exchanged is None:
         return card
     sql, text, asked = card.sql, card.text, card.question.text
-    for mark, value in made.values:
+    for mark, value in exchanged.values:
         number = mark.startswith("«n") and re.fullmatch(r"-?\d+(?:\.\d+)?", value) is not None
         quoted = value.replace("'", "''")
         for old, new in ((f"'{mark}'", value if number else f"'{quoted}'"), (mark, quoted)):

@@ -31,31 +31,33 @@ def replay(desk: Desk, site: Site, question: Question) -> Draft | None:
         if isinstance(execution, Rows):
             return _draft(question, card, card.sql, execution, score=1.0)
     near = desk.memory(site).recall(question)
-    found = adaptation(site, question, [each.card for each in near])
-    if found is None or not found.confirmed:
+    adapted = adaptation(site, question, [neighbour.card for neighbour in near])
+    if adapted is None or not adapted.confirmed:
         return None
-    score = next(each.score for each in near if each.card.id == found.card.id)
-    return _draft(question, found.card, found.sql, found.execution, score=score, adapted=True)
+    score = next(neighbour.score for neighbour in near if neighbour.card.id == adapted.card.id)
+    return _draft(question, adapted.card, adapted.sql, adapted.execution, score=score, adapted=True)
 
 
 def adaptation(site: Site, question: Question, cards: Sequence[Card]) -> Adaptation | None:
     """The nearest of these cards whose question differs in literals only, if its query runs with the new ones."""
     fingerprint, dialect = site.database.fingerprint(), site.database.dialect
     for card in cards:
-        made = exchange(card, question.text, dialect) if card.fingerprint == fingerprint else None
-        if made is None:
+        exchanged = exchange(card, question.text, dialect) if card.fingerprint == fingerprint else None
+        if exchanged is None:
             continue
-        execution = site.database.execute(made.sql)
+        execution = site.database.execute(exchanged.sql)
         if isinstance(execution, Rows):
             confirmed = any(_is_an_instance(other, card, dialect) for other in cards if other.id != card.id)
-            return Adaptation(card=card, sql=made.sql, exchanged=made.values, execution=execution, confirmed=confirmed)
+            return Adaptation(
+                card=card, sql=exchanged.sql, exchanged=exchanged.values, execution=execution, confirmed=confirmed
+            )
     return None
 
 
 def _is_an_instance(other: Card, card: Card, dialect: str) -> bool:
     """Whether somebody confirmed the same exchange before: another card is this one with another value."""
-    made: Exchanged | None = exchange(card, other.question.text, dialect)
-    return made is not None and same_query(made.sql, other.sql, dialect)
+    exchanged: Exchanged | None = exchange(card, other.question.text, dialect)
+    return exchanged is not None and same_query(exchanged.sql, other.sql, dialect)
 
 
 def _draft(question: Question, card: Card, sql: str, execution: Rows, *, score: float, adapted: bool = False) -> Draft:

@@ -125,7 +125,7 @@ class _WatchedMemory:
 
     def recall(self, question: Question) -> Sequence[Retrieved]:
         retrieved = self._memory.recall(question)
-        used = [UsedCard.of(found.card, found.score) for found in retrieved]
+        used = [UsedCard.of(neighbour.card, neighbour.score) for neighbour in retrieved]
         self._notify(Event("cards", {"cards": msgspec.to_builtins(used)}))
         return retrieved
 

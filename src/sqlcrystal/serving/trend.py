@@ -21,7 +21,7 @@ class Look(Struct, frozen=True, kw_only=True):
 
 def trend(store: Store, database: str) -> list[Look]:
     """At most sixty looks, evenly spaced over the verdicts; none before both arms have enough for an interval."""
-    judged = [each for each in store.answers.judged(database=database) if each.share > 0]
+    judged = [verdict for verdict in store.answers.judged(database=database) if verdict.share > 0]
     every = max(1, -(-len(judged) // LOOKS))
     looks = []
     for count in sorted({*range(every, len(judged) + 1, every), len(judged)} - {0}):

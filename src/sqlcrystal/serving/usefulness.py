@@ -38,7 +38,7 @@ def conflict(site: Site, draft: Draft, digest: str) -> float:
     """The score of the nearest card whose result is another; a question with other literals is no contradiction."""
     if draft.replayed or draft.sql is None or site.entry.values == "never":
         return 0.0
-    for card, score in ((found.card, found.score) for found in draft.retrieved):
+    for card, score in ((retrieved.card, retrieved.score) for retrieved in draft.retrieved):
         if score < NEAR:
             break
         from sqlcrystal.serving.parameters import other_values

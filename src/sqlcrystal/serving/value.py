@@ -127,7 +127,7 @@ def _value(store: Store, name: str, prices: Prices, wanted: float, since: str) -
 
 
 def _accuracy(seen: Sequence[Observation], *, memory: bool) -> float | None:
-    rights = [each.right for each in seen if each.memory is memory]
+    rights = [observation.right for observation in seen if observation.memory is memory]
     return round(100 * sum(rights) / len(rights), 2) if rights else None
 
 
@@ -143,7 +143,7 @@ def _missing(seen: Sequence[Observation], without: float | None, effect_pp: floa
     if not seen:
         return None, effect_pp
     floor = USUAL_FLOOR if without is None else min(0.95, max(0.05, without / 100))
-    settled = sum(each.settled is True for each in seen) / len(seen)
+    settled = sum(observation.settled is True for observation in seen) / len(seen)
     effect = effect_pp
     while effect >= SMALLEST_EFFECT_PP:
         needed = verdicts_needed(floor=floor, share=seen[-1].share, effect_pp=effect, settled=min(settled, 0.99))
@@ -229,10 +229,10 @@ def _rounded(number: float | None) -> float | None:
 
 def _cards(effects: Iterable[CardEffect], seen: Sequence[Observation]) -> tuple[CardValue, ...]:
     """Each card that was judged, the most harmful first, then the most useful."""
-    without = [each.right for each in seen if not each.memory]
-    found = [_card(effect, sum(without), len(without)) for effect in effects]
+    without = [observation.right for observation in seen if not observation.memory]
+    effects_of_cards = [_card(effect, sum(without), len(without)) for effect in effects]
     order = {"harms": 0, "earns": 1, "unclear": 2}
-    return tuple(sorted(found, key=lambda card: (order[card.says], -card.used, card.card)))
+    return tuple(sorted(effects_of_cards, key=lambda card: (order[card.says], -card.used, card.card)))
 
 
 def _card(effect: CardEffect, right_without: float, without: int) -> CardValue:

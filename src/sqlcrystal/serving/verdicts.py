@@ -80,12 +80,12 @@ def reject(desk: Desk, name: str, *, by: str = "", note: str = "", repair: bool 
     record = _answer(desk, name, person)
     # A question that was kept without its values cannot be repaired once nobody remembers it as it was spoken.
     spoken = not desk.keeps_no_values(record.database) or bool(desk.heard(record.id))
-    found = _repair(desk, desk.site(record.database), record, note) if repair and spoken else None
+    repaired = _repair(desk, desk.site(record.database), record, note) if repair and spoken else None
     with desk.store.transaction():
         ruling = reject_answer(desk, record, by=person, signal="user", note=note)
-        if found is None:
+        if repaired is None:
             return Rejection(ruling=ruling)
-        episode, rows = found
+        episode, rows = repaired
         proposal = Proposal(
             id=new_proposal_id(),
             database=record.database,

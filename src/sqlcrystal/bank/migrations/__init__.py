@@ -46,8 +46,8 @@ def migrate(connection: sa.Connection) -> None:
 def _revision(connection: sa.Connection) -> str | None:
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
-    found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
-    return None if found is None else str(found)
+    version = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    return None if version is None else str(version)
 
 
 def _known() -> set[str]:

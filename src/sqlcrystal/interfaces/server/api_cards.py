@@ -35,8 +35,8 @@ async def cards(
     def read() -> list[dict[str, object]]:
         name = database_for(work.crystal, caller, database)
         if near is not None and near.strip():
-            found = [each.card for each in work.crystal.cards_search(near, name, limit=limit)]
-            return [told_card(card) for card in found if status in {None, card.status}]
+            near_cards = [retrieved.card for retrieved in work.crystal.cards_search(near, name, limit=limit)]
+            return [told_card(card) for card in near_cards if status in {None, card.status}]
         kept = work.crystal.cards(name, status=status)
         return [told_card(card) for card in kept[offset : offset + limit]]
 
@@ -103,6 +103,6 @@ async def revoke(body: RevokeBody, caller: Calling, work: Working) -> Response:
             reason=body.reason,
         )
         leaned = [told_past(past, work.crystal.store.answers.verdict(past.id)) for past in revocation.leaned]
-        return {"revoked": [each.id for each in revocation.cards], "leaned": leaned}
+        return {"revoked": [card.id for card in revocation.cards], "leaned": leaned}
 
     return json_reply(await work.write(write))

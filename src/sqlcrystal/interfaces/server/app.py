@@ -93,8 +93,8 @@ def _add_errors(app: FastAPI) -> None:
     async def of_shape(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         # A mistake is told by its place and kind; what was sent is not sent back.
-        detail = [{"loc": list(map(str, each["loc"])), "msg": each["msg"]} for each in error.errors()]
-        return _reply(request, 422, "; ".join(f"{'.'.join(each['loc'])}: {each['msg']}" for each in detail))
+        detail = [{"loc": list(map(str, problem["loc"])), "msg": problem["msg"]} for problem in error.errors()]
+        return _reply(request, 422, "; ".join(f"{'.'.join(problem['loc'])}: {problem['msg']}" for problem in detail))
 
     async def of_bug(request: Request, error: Exception) -> Response:
         status, detail = told(error)

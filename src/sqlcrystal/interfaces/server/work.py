@@ -154,9 +154,9 @@ class Work:
 
     async def _begin(self, line: Line, function: Callable[[], Result], moved: Moved) -> "asyncio.Future[Result]":
         """Wait for a turn, then begin in a thread."""
-        aside, came = of_this_request(), time.perf_counter()
+        aside, arrived = of_this_request(), time.perf_counter()
         await line.enter(moved)
-        aside.line += time.perf_counter() - came
+        aside.line += time.perf_counter() - arrived
         future = asyncio.get_running_loop().run_in_executor(self._answering, aside.around(function))
 
         def done(ended: "asyncio.Future[Result]") -> None:
