@@ -131,8 +131,8 @@ def choose(table: Mapping[str, Implementation], key: str, name: str) -> Implemen
 
 def solver(name: str, *, model: LanguageModel, database: Database, sampling: Sampling | None = None) -> Solver:
     """A solver by name; greedy with 2,048 tokens unless told otherwise."""
-    made = choose(SOLVERS, "solver", name)
-    return made(model, database) if sampling is None else made(model, database, sampling=sampling)
+    make = choose(SOLVERS, "solver", name)
+    return make(model, database) if sampling is None else make(model, database, sampling=sampling)
 
 
 def source(name: str, *, model: LanguageModel, database: Database, budget: int = BUDGET) -> Source:

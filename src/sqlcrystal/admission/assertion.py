@@ -62,8 +62,8 @@ class Assertion:
             shape = len(result.rows) == 1 and len(result.rows[0]) == 1
             if shape and _same(result.rows[0][0], self.expect.value):
                 return None
-            found = repr(result.rows[0][0]) if shape else f"{len(result.rows)} rows"
-            return f"the assertion must return {self.expect.value!r} and returned {found}"
+            returned = repr(result.rows[0][0]) if shape else f"{len(result.rows)} rows"
+            return f"the assertion must return {self.expect.value!r} and returned {returned}"
         if bool(result.rows) == (self.expect == "rows"):
             return None
         return f"the assertion must return {self.expect} and returned {len(result.rows)} rows"

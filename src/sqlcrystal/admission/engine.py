@@ -22,6 +22,6 @@ class EngineSignal:
 
     def verify(self, episode: Episode) -> Admitted | Rejected:
         """Look at what the engine shows."""
-        if found := symptoms(episode.sql, self.database):
-            return Rejected(episode=episode, signal=self.signal, reason=" ".join(found))
+        if complaints := symptoms(episode.sql, self.database):
+            return Rejected(episode=episode, signal=self.signal, reason=" ".join(complaints))
         return admit(episode, signal=self.signal, by=self.database.dialect, clock=self.clock)

@@ -72,7 +72,7 @@ class Benchmark(Struct, frozen=True, kw_only=True):
         return self.only(here)
 
 
-def make_benchmark(name: str, cases: list[Case], found: dict[str, str]) -> Benchmark:
+def make_benchmark(name: str, cases: list[Case], locations: dict[str, str]) -> Benchmark:
     """A benchmark over the databases found, naming those that were not."""
     if not cases:
         raise DataError(f"{name}: the file holds no questions")
@@ -80,6 +80,6 @@ def make_benchmark(name: str, cases: list[Case], found: dict[str, str]) -> Bench
     return Benchmark(
         name=name,
         cases=tuple(cases),
-        locations={database: found[database] for database in needed if database in found},
-        missing=tuple(database for database in needed if database not in found),
+        locations={database: locations[database] for database in needed if database in locations},
+        missing=tuple(database for database in needed if database not in locations),
     )

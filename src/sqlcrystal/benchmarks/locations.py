@@ -47,16 +47,16 @@ def locate(
     own: dict[str, tuple[str, Path]] = {}
     for path in beside:
         own |= {name: (location, path) for name, location in read_mapping(path).items()}
-    found: dict[str, str] = {}
+    locations: dict[str, str] = {}
     for name in dict.fromkeys(names):
         _check_name(name)
         if chosen := mapping.get(name) or _in_folders(name, searched) or fallback:
-            found[name] = with_secrets(chosen)
+            locations[name] = with_secrets(chosen)
         elif name in own:
-            found[name] = _without_secrets(name, *own[name])
+            locations[name] = _without_secrets(name, *own[name])
         elif chosen := _in_folders(name, folders):
-            found[name] = chosen
-    return found
+            locations[name] = chosen
+    return locations
 
 
 def _without_secrets(name: str, location: str, path: Path) -> str:

@@ -53,8 +53,8 @@ def _questions_file(data: Path | None) -> Path:
         return data
     candidates = [data / "questions.jsonl"] if (data / "questions.jsonl").is_file() else sorted(data.glob("*.jsonl"))
     if len(candidates) != 1:
-        found = ", ".join(path.name for path in candidates) or "none"
-        raise DataError(f"--data: {data} must hold questions.jsonl or exactly one *.jsonl; found {found}")
+        names = ", ".join(path.name for path in candidates) or "none"
+        raise DataError(f"--data: {data} must hold questions.jsonl or exactly one *.jsonl; found {names}")
     return candidates[0]
 
 

@@ -63,7 +63,7 @@ def _from_json_lines(path: Path, benchmark: Benchmark) -> list[str]:
 
 def _from_records(path: Path, records: Sequence[tuple[int, Any]], what: str, benchmark: Benchmark) -> list[str]:
     """Objects with id or question_id and sql or prediction; without ids they are taken by position."""
-    found: dict[str, str] = {}
+    predictions: dict[str, str] = {}
     databases: dict[str, str] = {}
     for index, (number, record) in enumerate(records):
         if not isinstance(record, dict):
@@ -74,16 +74,16 @@ def _from_records(path: Path, records: Sequence[tuple[int, Any]], what: str, ben
         if sql is None and not any(key in record for key in _SQL_KEYS):
             raise DataError(f"{path}: {what} {number} has none of the keys {', '.join(_SQL_KEYS)}")
         key = str(next((record[key] for key in _ID_KEYS if key in record), index))
-        if key in found:
+        if key in predictions:
             raise DataError(f"{path}: {what} {number} repeats the id {key!r}")
-        found[key] = sql or ""
+        predictions[key] = sql or ""
         if isinstance(named := record.get("database", record.get("db_id")), str):
             databases[key] = named
-    keys = _keys(path, list(found), benchmark)
+    keys = _keys(path, list(predictions), benchmark)
     for position, key in enumerate(keys):
         if key in databases:
             _check_database(path, f"prediction {key!r}", databases[key], position, benchmark)
-    return [found[key] for key in keys]
+    return [predictions[key] for key in keys]
 
 
 def _from_lines(path: Path, text: str, benchmark: Benchmark) -> list[str]:

@@ -132,12 +132,12 @@ def parse_team(document: Mapping[str, Any], *, folder: Path | None = None, where
 def resolve_secrets(text: str, *, where: str, environment: Mapping[str, str] = os.environ) -> str:
     """The text with every `${NAME}` replaced; asked for at the last moment, so that settings never hold a secret."""
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in environment:
-            raise ConfigError(f"{where}: ${{{found[1]}}} is not set in the environment")
+    def value(reference: re.Match[str]) -> str:
+        if reference[1] not in environment:
+            raise ConfigError(f"{where}: ${{{reference[1]}}} is not set in the environment")
         # A password may hold what would end it inside a URL.
-        inside = "://" in text[: found.start()] and "@" in text[found.end() :]
-        return quote(environment[found[1]], safe="") if inside else environment[found[1]]
+        inside = "://" in text[: reference.start()] and "@" in text[reference.end() :]
+        return quote(environment[reference[1]], safe="") if inside else environment[reference[1]]
 
     return _SECRET.sub(value, text)
 

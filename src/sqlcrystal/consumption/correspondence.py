@@ -90,8 +90,8 @@ class Mispaired:
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """What the aligned bank gives, with the other SQL; `bank` is the aligned one."""
-        found = self._retriever.retrieve(question, bank, k=k, exclude=exclude)
-        return [Retrieved(self._twins[retrieved.card.id], retrieved.score) for retrieved in found]
+        neighbours = self._retriever.retrieve(question, bank, k=k, exclude=exclude)
+        return [Retrieved(self._twins[retrieved.card.id], retrieved.score) for retrieved in neighbours]
 
 
 def _reason(card: Card, cards: Sequence[Card]) -> str:

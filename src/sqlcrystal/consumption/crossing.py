@@ -18,12 +18,12 @@ class Foreign:
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """At most k cards of the other databases, nearest first."""
-        found: list[Retrieved] = []
+        neighbours: list[Retrieved] = []
         for database in bank.databases():
             if database != question.database:
-                found += self._dense.retrieve_from(database, question, bank, k=k, exclude=exclude)
-        found.sort(key=lambda retrieved: (-retrieved.score, retrieved.card.id))
-        return found[: checked_width(k)]
+                neighbours += self._dense.retrieve_from(database, question, bank, k=k, exclude=exclude)
+        neighbours.sort(key=lambda retrieved: (-retrieved.score, retrieved.card.id))
+        return neighbours[: checked_width(k)]
 
 
 class SchemaSimilar:

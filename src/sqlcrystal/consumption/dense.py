@@ -111,8 +111,8 @@ def _dots(matrix: NDArray[Number], vector: NDArray[Number]) -> NDArray[Number]:
     # BLAS would share even a small product among its threads, and wait tens of milliseconds for one to be scheduled
     # while a local model keeps every core busy.
     if matrix.size <= SMALL:
-        found: NDArray[Number] = np.einsum("ij,j->i", matrix, vector)
-        return found
+        products: NDArray[Number] = np.einsum("ij,j->i", matrix, vector)
+        return products
     return matrix @ vector
 
 
@@ -167,9 +167,9 @@ class Mmr(Dense):
     def _search(self, index: DenseIndex, query: NDArray[np.float32], k: int, exclude: Excluded) -> list[Retrieved]:
         width = max(self._pool, 4 * k)
         near = index.search(query, width, exclude)
-        places = np.array([index.roster.position[found.card.id] for found in near], dtype=np.intp)
+        places = np.array([index.roster.position[neighbour.card.id] for neighbour in near], dtype=np.intp)
         rows = index.matrix[index.row_of[places]].astype(np.float64)
-        relevance = self._balance * np.array([found.score for found in near])
+        relevance = self._balance * np.array([neighbour.score for neighbour in near])
         redundancy = np.zeros(len(near))
         left = np.ones(len(near), dtype=bool)
         chosen: list[Retrieved] = []

@@ -46,8 +46,8 @@ class LexicalIndex:
         known = [self._words[word] for word in _WORD.findall(text.lower()) if word in self._words]
         if self._model is None or not known:
             return np.zeros(len(self.roster.cards), dtype=np.float32)
-        found: NDArray[np.float32] = self._model.get_scores_from_ids(known)
-        return found
+        scores: NDArray[np.float32] = self._model.get_scores_from_ids(known)
+        return scores
 
 
 class Bm25:

@@ -33,7 +33,7 @@ class BankMemory:
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> list[Card]:
         """Best first; or by question id, so that the prompts of a database share a prefix that a cache can reuse."""
-        cards = [each.card for each in retrieved]
+        cards = [neighbour.card for neighbour in retrieved]
         if self.order == "rank":
             return cards
         return sorted(cards, key=lambda card: (card.question.database, card.question.id))

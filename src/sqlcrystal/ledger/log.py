@@ -70,7 +70,10 @@ def line_of(
             )
             for call in calls
         ),
-        retrieved=tuple((each.card.id, each.score, each.card.text) for each in (answer.retrieved if answer else ())),
+        retrieved=tuple(
+            (neighbour.card.id, neighbour.score, neighbour.card.text)
+            for neighbour in (answer.retrieved if answer else ())
+        ),
         rounds=tuple(_logged(spent) for spent in (lesson.effort.rounds if lesson else ())),
     )
 

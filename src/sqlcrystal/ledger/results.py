@@ -42,17 +42,17 @@ def load_writers() -> None:
 
 
 def _rows(manifest: Manifest, outcomes: Sequence[Outcome]) -> Iterator[list[Any]]:
-    for one in outcomes:
+    for outcome in outcomes:
         yield [
             manifest.version,
             manifest.study,
             manifest.digest,
             manifest.model,
-            *(getattr(one, name) for name in PLAIN),
-            *(one.rules.get(rule) for rule in RULES),
-            list(one.cards),
-            list(one.scores),
-            list(one.round_calls),
+            *(getattr(outcome, name) for name in PLAIN),
+            *(outcome.rules.get(rule) for rule in RULES),
+            list(outcome.cards),
+            list(outcome.scores),
+            list(outcome.round_calls),
         ]
 
 

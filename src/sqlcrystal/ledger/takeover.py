@@ -22,8 +22,8 @@ def banked_entries(folder: Path, *, arm: str, seed: int) -> list[Entry]:
         raise ConfigError.unknown("--arm", arm, arms)
     seeds = sorted({card.seed for card in ledger.cards if card.arm == arm})
     if seed not in seeds:
-        raise ConfigError.unknown("--seed", str(seed), [str(each) for each in seeds])
-    writer = next((each.writer for each in ledger.manifest.arms if each.name == arm), arm)
+        raise ConfigError.unknown("--seed", str(seed), [str(known) for known in seeds])
+    writer = next((listed.writer for listed in ledger.manifest.arms if listed.name == arm), arm)
     at = datetime.now(UTC).isoformat(timespec="seconds")
     return [
         Entry(card=_card(card, ledger, writer=writer, at=at))

@@ -58,20 +58,20 @@ def elements(sql: str | None, dialect: str = "sqlite") -> frozenset[str]:
         tokens = tokenize(sql or "", dialect)
     except Unparsable:
         return frozenset()
-    found: set[str] = set()
+    constants: set[str] = set()
     for index, token in enumerate(tokens):
         after = tokens[index + 1] if index + 1 < len(tokens) else None
         if token.token_type is TokenType.LIMIT and after is not None:
-            found.add(f"limit {after.text}")
+            constants.add(f"limit {after.text}")
         elif token.token_type is TokenType.STRING:
-            found.add(token.text)
+            constants.add(token.text)
         elif token.token_type is TokenType.NUMBER:
-            before = [one.token_type for one in tokens[max(0, index - 2) : index]]
+            before = [earlier.token_type for earlier in tokens[max(0, index - 2) : index]]
             if before[-1:] != [TokenType.LIMIT]:
-                found.add(f"-{token.text}" if _is_sign(before) else token.text)
+                constants.add(f"-{token.text}" if _is_sign(before) else token.text)
         elif token.token_type in NAMES and len(token.text) >= 3 and not _opens(after):
-            found.add(token.text.lower())
-    return frozenset(found)
+            constants.add(token.text.lower())
+    return frozenset(constants)
 
 
 def _is_sign(before: Sequence[TokenType]) -> bool:

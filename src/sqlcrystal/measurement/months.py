@@ -68,8 +68,8 @@ def simulate_months(month: Month, *, months: int, rng: np.random.Generator) -> M
     settled = (before == after) & (rng.random(shape) < 0.9) if month.both else np.zeros(shape, dtype=bool)
 
     def daily(flags: Flags) -> NDArray[np.float64]:
-        each = (flags & judged).reshape(months, month.days, month.asked).sum(axis=2)
-        return np.asarray(np.cumsum(each, axis=1), dtype=float)
+        daily = (flags & judged).reshape(months, month.days, month.asked).sum(axis=2)
+        return np.asarray(np.cumsum(daily, axis=1), dtype=float)
 
     tally = Tally(
         with_memory=daily(~held_out & ~settled),

@@ -82,7 +82,7 @@ class ExpectedRatio(Struct, frozen=True, kw_only=True):
 def databases_of(truth: Truth, design: PlannedStudy) -> list[DatabaseTruth]:
     """The design's databases: the truth's in turn, as often as needed, each with the design's lift and size."""
     like = [database.moved_by(design.lift_pp / 100) for database in truth.databases]
-    sized = like if design.questions is None else [replace(one, questions=design.questions) for one in like]
+    sized = like if design.questions is None else [replace(database, questions=design.questions) for database in like]
     return [sized[index % len(sized)] for index in range(min(design.databases, len(sized)))]
 
 
@@ -163,7 +163,8 @@ def expected(
 ) -> ExpectedInterval:
     """What simulated studies of the design report."""
     parts = [
-        intervals(made, method=method, rng=rng, resamples=resamples) for made in _simulated(truth, design, studies, rng)
+        intervals(batch, method=method, rng=rng, resamples=resamples)
+        for batch in _simulated(truth, design, studies, rng)
     ]
     value, low, high = (np.concatenate([getattr(part, name) for part in parts]) for name in ("value", "low", "high"))
     known = np.isfinite(low)
@@ -184,10 +185,10 @@ def expected_ratio(
     """The ratio that simulated studies report, by Fieller's theorem; None where repair leaves no headroom."""
     if truth.repaired <= 0:
         return None
-    found = [ratios(made) for made in _simulated(truth, design, studies, rng)]
-    values = np.concatenate([value for value, _ in found])
-    kept = [one for _, sets in found for one in sets]
-    ends = [(one.low, one.high) for one in kept if one.shape == "bounded"]
+    simulated = [ratios(batch) for batch in _simulated(truth, design, studies, rng)]
+    values = np.concatenate([value for value, _ in simulated])
+    kept = [fieller_set for _, sets in simulated for fieller_set in sets]
+    ends = [(fieller_set.low, fieller_set.high) for fieller_set in kept if fieller_set.shape == "bounded"]
     middle = np.median(np.array(ends, dtype=float), axis=0) if ends else None
     return ExpectedRatio(
         ratio=float(np.nanmedian(values)) if np.isfinite(values).any() else None,

@@ -68,8 +68,10 @@ class Settings(Struct, frozen=True, kw_only=True):
 def accuracy(answers: Iterable[AnsweredQuestion], *, rule: str | None = None, first: bool = False) -> Accuracy:
     """Count right answers: by the headline rule or a named one, of the final SQL or the first attempt."""
     listed = list(answers)
-    bits = [one.first_right if first else one.right if rule is None else one.rules[rule] for one in listed]
-    judged = sum(one.kind not in UNEVALUABLE for one in listed)
+    bits = [
+        outcome.first_right if first else outcome.right if rule is None else outcome.rules[rule] for outcome in listed
+    ]
+    judged = sum(outcome.kind not in UNEVALUABLE for outcome in listed)
     return Accuracy(n=len(listed), right=sum(bits), evaluable=judged)
 
 
@@ -83,7 +85,7 @@ def measure(
     rerun: Sequence[AnsweredQuestion] = (),
 ) -> Settings:
     """The settings of one memory against its floor; the ratio needs the repair pass, and is None without it."""
-    rules = sorted({rule for one in floor for rule in one.rules})
+    rules = sorted({rule for outcome in floor for rule in outcome.rules})
     counts = seed_counts(floor=floor, memory=memory, repaired=repaired) if repaired else ()
     return Settings(
         floor=accuracy(floor),
@@ -104,13 +106,13 @@ def seed_counts(
     """Per seed, the counts the ratio is made of."""
     return tuple(
         SeedCounts(
-            n=sum(one.seed == seed for one in floor),
+            n=sum(outcome.seed == seed for outcome in floor),
             floor=_right(floor, seed),
             memory=_right(memory, seed),
             repaired=_right(repaired, seed),
-            repair_floor=sum(one.first_right for one in repaired if one.seed == seed),
+            repair_floor=sum(outcome.first_right for outcome in repaired if outcome.seed == seed),
         )
-        for seed in dict.fromkeys(one.seed for one in floor)
+        for seed in dict.fromkeys(outcome.seed for outcome in floor)
     )
 
 
@@ -118,7 +120,10 @@ def held_out(
     *, floor: Sequence[AnsweredQuestion], memory: Sequence[AnsweredQuestion], repaired: Sequence[AnsweredQuestion]
 ) -> list[HeldOut]:
     """The three passes side by side, question by question, for the ratio's interval."""
-    tables = [{(one.seed, one.database, one.question): one for one in answers} for answers in (floor, memory, repaired)]
+    tables = [
+        {(outcome.seed, outcome.database, outcome.question): outcome for outcome in answers}
+        for answers in (floor, memory, repaired)
+    ]
     if not tables[0].keys() == tables[1].keys() == tables[2].keys():
         raise DataError("held-out: the floor, memory and repair passes do not answer the same questions")
     return [
@@ -126,14 +131,14 @@ def held_out(
             database=key[1],
             question=key[2],
             seed=str(key[0]),
-            floor=one.right,
+            floor=outcome.right,
             memory=tables[1][key].right,
             repair_floor=tables[2][key].first_right,
             repaired=tables[2][key].right,
         )
-        for key, one in tables[0].items()
+        for key, outcome in tables[0].items()
     ]
 
 
 def _right(answers: Sequence[AnsweredQuestion], seed: int) -> int:
-    return sum(one.right for one in answers if one.seed == seed)
+    return sum(outcome.right for outcome in answers if outcome.seed == seed)

@@ -53,8 +53,8 @@ class Studies:
 
 def as_it_stands(truth: Truth, studies: int) -> Population:
     """The truth's own databases in every study."""
-    one = np.array([(d.questions, d.floor, d.fixed, d.broke) for d in truth.databases]).T
-    questions, floor, fixed, broke = np.repeat(one[:, None, :], studies, axis=1)
+    known = np.array([(d.questions, d.floor, d.fixed, d.broke) for d in truth.databases]).T
+    questions, floor, fixed, broke = np.repeat(known[:, None, :], studies, axis=1)
     return Population(questions.astype(np.int64), floor, fixed, broke)
 
 

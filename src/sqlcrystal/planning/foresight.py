@@ -60,10 +60,12 @@ def _detectable(sizes: list[int], seeds: int, held_out: float) -> float | None:
 
 
 def _warnings(databases: int, seeds: int) -> tuple[str, ...]:
-    said = []
+    warnings = []
     if databases < FEWEST_DATABASES:
         held = "one database" if databases == 1 else f"{databases} databases"
-        said.append(f"{held}: the report will have an interval over questions, none over databases, which takes three")
+        warnings.append(
+            f"{held}: the report will have an interval over questions, none over databases, which takes three"
+        )
     if seeds < ENOUGH_SEEDS:
-        said.append(f"{seeds} {'seed' if seeds == 1 else 'seeds'}: every figure will be preliminary below three")
-    return tuple(said)
+        warnings.append(f"{seeds} {'seed' if seeds == 1 else 'seeds'}: every figure will be preliminary below three")
+    return tuple(warnings)

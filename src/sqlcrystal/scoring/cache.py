@@ -53,11 +53,11 @@ class GoldCache:
 
     def get(self, digest: str, sql: str) -> Rows | None:
         """The rows kept for this SQL on a database of this content."""
-        found = self._query("SELECT checksum, rows FROM gold WHERE key = ?", (_key(digest, sql),))
-        if not found or zlib.crc32(found[0][1]) != found[0][0]:
+        rows = self._query("SELECT checksum, rows FROM gold WHERE key = ?", (_key(digest, sql),))
+        if not rows or zlib.crc32(rows[0][1]) != rows[0][0]:
             return None
         try:
-            return _decode(found[0][1])
+            return _decode(rows[0][1])
         except msgspec.MsgspecError:
             return None
 
@@ -92,9 +92,9 @@ class GoldCache:
         """A digest of the file's content, read again only when its size, time or inode changed."""
         stamp, settled = _stamp(path)
         place = str(path.resolve())
-        found = self._query("SELECT digest FROM digests WHERE path = ? AND stamp = ?", (place, stamp))
-        if found:
-            return str(found[0][0])
+        rows = self._query("SELECT digest FROM digests WHERE path = ? AND stamp = ?", (place, stamp))
+        if rows:
+            return str(rows[0][0])
         digest = _content_digest(path)
         if settled:
             self._write("INSERT OR REPLACE INTO digests VALUES (?, ?, ?)", [(place, stamp, digest)])

@@ -44,10 +44,10 @@ def extract_blocks(reply: str) -> tuple[str, ...]:
     """Every fenced query of a reply, in order and without repeats; a reply without fences gives its one query."""
     text = THINKING.sub("", reply)
     blocks = _blocks(text)
-    found = [query for body in blocks for query in _queries(body)]
+    queries = [query for body in blocks for query in _queries(body)]
     if not blocks and (query := _unfenced(text)):
-        found = [query]
-    return tuple(dict.fromkeys(found))
+        queries = [query]
+    return tuple(dict.fromkeys(queries))
 
 
 def _blocks(text: str) -> list[str]:

@@ -73,24 +73,24 @@ def design(study: StudyFile) -> Design:
     rule_named(study.check)
     rule_named(study.rule)
     default = _default(study.default)
-    found = {default.name: PlannedArm(default, study.default.settings, study.default.seeds or study.seeds)}
+    arms = {default.name: PlannedArm(default, study.default.settings, study.default.seeds or study.seeds)}
     waiting = list(study.arm)
     while waiting:
-        ready = [entry for entry in waiting if (entry.base or default.name) in found]
+        ready = [entry for entry in waiting if (entry.base or default.name) in arms]
         if not ready:
-            names = [*found, *(entry.name for entry in waiting)]
+            names = [*arms, *(entry.name for entry in waiting)]
             raise ConfigError.unknown(f"arm {waiting[0].name!r}: base", waiting[0].base, set(names) - {waiting[0].name})
         for entry in ready:
-            if entry.name in found:
+            if entry.name in arms:
                 raise ConfigError(f"arm {entry.name!r}: the name is used twice")
-            base = found[entry.base or default.name]
-            found[entry.name] = PlannedArm(_derived(entry, base.arm), entry.settings, entry.seeds or study.seeds)
+            base = arms[entry.base or default.name]
+            arms[entry.name] = PlannedArm(_derived(entry, base.arm), entry.settings, entry.seeds or study.seeds)
         waiting = [entry for entry in waiting if entry not in ready]
-    for planned in found.values():
-        _check(planned, found)
-    kept = _kept(study, default.name, found)
-    contrasts = _contrasts(study, found, kept)
-    confirmed = {name for one in contrasts if one.confirmatory for name in (one.a, one.b)}
+    for planned in arms.values():
+        _check(planned, arms)
+    kept = _kept(study, default.name, arms)
+    contrasts = _contrasts(study, arms, kept)
+    confirmed = {name for contrast in contrasts if contrast.confirmatory for name in (contrast.a, contrast.b)}
     written = [default.name, *(entry.name for entry in study.arm)]
     ranked = sorted(kept, key=lambda name: (_rank(kept[name], default.name, confirmed), written.index(name)))
     return Design(default.name, tuple(kept[name] for name in ranked), contrasts)
@@ -160,26 +160,26 @@ def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:
             raise ConfigError(f"{where}: settings: {setting} needs a bank, and this arm has none")
 
 
-def _kept(study: StudyFile, default: str, found: dict[str, PlannedArm]) -> dict[str, PlannedArm]:
+def _kept(study: StudyFile, default: str, arms: dict[str, PlannedArm]) -> dict[str, PlannedArm]:
     """The chosen arms, the default, and the arms whose card counts others are matched to."""
     for name in study.arms:
-        if name not in found:
-            raise ConfigError.unknown("arms", name, found)
-    chosen = set(study.arms or found) | {default}
+        if name not in arms:
+            raise ConfigError.unknown("arms", name, arms)
+    chosen = set(study.arms or arms) | {default}
     while True:
-        needed = {cut[1] for name in chosen if (cut := MATCHED.fullmatch(found[name].arm.bank))}
+        needed = {cut[1] for name in chosen if (cut := MATCHED.fullmatch(arms[name].arm.bank))}
         if needed <= chosen:
-            return {name: planned for name, planned in found.items() if name in chosen}
+            return {name: planned for name, planned in arms.items() if name in chosen}
         chosen |= needed
 
 
-def _contrasts(study: StudyFile, found: dict[str, PlannedArm], kept: dict[str, PlannedArm]) -> tuple[Contrast, ...]:
+def _contrasts(study: StudyFile, arms: dict[str, PlannedArm], kept: dict[str, PlannedArm]) -> tuple[Contrast, ...]:
     contrasts: list[Contrast] = []
     for entry in study.contrast:
         for name in (entry.a, entry.b):
-            if name not in found:
-                raise ConfigError.unknown("contrast: arm", name, found)
-            if "transfer" not in found[name].settings:
+            if name not in arms:
+                raise ConfigError.unknown("contrast: arm", name, arms)
+            if "transfer" not in arms[name].settings:
                 raise ConfigError(f"contrast {entry.b} vs {entry.a}: arm {name!r} is not measured in transfer")
         name = entry.name or f"{entry.b} vs {entry.a}"
         if any(contrast.name == name for contrast in contrasts):

@@ -59,9 +59,9 @@ class Holdings:
         if len(waiting) < len(fillers):
             return False
         before = self.filled[unit.needs[0]] if unit.needs else Holding()  # the pass before this one
-        came = [(each.question.key, done) for each in fillers if (done := waiting[each]) is not None]
-        banked = (done.banked for _, done in came if done.banked is not None)
-        missed = frozenset(key for key, done in came if done.missed)
+        finished = [(filler.question.key, done) for filler in fillers if (done := waiting[filler]) is not None]
+        banked = (done.banked for _, done in finished if done.banked is not None)
+        missed = frozenset(key for key, done in finished if done.missed)
         self.filled[unit.fills] = Holding((*before.episodes, *banked), missed)
         del self._waiting[unit.fills]
         return True

@@ -181,7 +181,7 @@ class Performer:
         oracle, rule = self.world.oracle, self.study.rule
         first_sql = answer.attempt.sql if answer else None
         sql = self._final_sql(unit, first_sql, lesson)
-        first, final = (oracle.judge(unit.question, each) if answer else UNJUDGED for each in (first_sql, sql))
+        first, final = (oracle.judge(unit.question, query) if answer else UNJUDGED for query in (first_sql, sql))
         rounds = lesson.effort.rounds if lesson else ()
         calls = [*(answer.attempt.calls if answer else ()), *(lesson.calls if lesson else ())]
         retrieved = answer.retrieved if answer else ()
@@ -198,8 +198,8 @@ class Performer:
             kind=final.named(rule),
             sql=sql,
             first_sql=first_sql,
-            cards=tuple(each.card.id for each in retrieved),
-            scores=tuple(each.score for each in retrieved),
+            cards=tuple(neighbour.card.id for neighbour in retrieved),
+            scores=tuple(neighbour.score for neighbour in retrieved),
             calls=len(calls),
             rounds=len(rounds),
             probes=sum(len(spent.probes) for spent in rounds),

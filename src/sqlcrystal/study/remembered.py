@@ -85,7 +85,7 @@ class RememberedDatabase:
         self._schema = database.schema()
         self._fingerprint = database.fingerprint()
         self._known: Once[tuple[str, float, int], Execution] = Once(
-            keep=lambda found: isinstance(found, Failure) or len(found.rows) <= KEPT_ROWS
+            keep=lambda execution: isinstance(execution, Failure) or len(execution.rows) <= KEPT_ROWS
         )
 
     def schema(self) -> str:

@@ -78,7 +78,7 @@ class Runner:
         self.replaying = performer.study.mode == "replay"
         self.progress = [Progress(stretch, {}) for stretch in stretches]
         self.first_error: SqlcrystalError | None = None
-        self._places = {unit: place for place, each in enumerate(stretches) for unit in each.units}
+        self._places = {unit: place for place, stretch in enumerate(stretches) for unit in stretch.units}
         self._numbers = {unit: number for number, unit in enumerate(self._places)}
         self._holdings = Holdings(self._places)
         self._waiting: dict[tuple[Collection, ...], list[Unit]] = defaultdict(list)

@@ -66,7 +66,7 @@ class Turn(IntEnum):
 
 def stretches(design: Design, splits: Mapping[int, Split], *, reruns: int = 1) -> list[Stretch]:
     """All the work of a study, in the order it should be done; a bank's collection before what needs it."""
-    made = [(Turn.ATTEMPTS, _attempts(splits))]
+    turns = [(Turn.ATTEMPTS, _attempts(splits))]
     collected: set[Collection] = set()
     for planned in design.arms:
         settings = [*(["collection"] if planned.remembers else []), *planned.settings]
@@ -77,10 +77,10 @@ def stretches(design: Design, splits: Mapping[int, Split], *, reruns: int = 1) -
                 collected |= {unit.fills for unit in units if unit.fills is not None}
             told = name != "collection" or design.collects(planned)
             if units:
-                made.append(
+                turns.append(
                     (_turn(design, planned, name), Stretch(arm=planned.name, setting=name, units=units, told=told))
                 )
-    return [stretch for _, stretch in sorted(made, key=lambda entry: entry[0])]
+    return [stretch for _, stretch in sorted(turns, key=lambda entry: entry[0])]
 
 
 def collection_of(planned: PlannedArm, seed: int, after: int | None = None) -> Collection:

@@ -93,11 +93,11 @@ def read(reply: str) -> Capsule:
     start = reply.find("{")
     for end in [match.end() for match in re.finditer(r"}", reply)][::-1]:
         try:
-            found = msgspec.json.decode(reply[start:end].encode()) if start >= 0 else None
+            document = msgspec.json.decode(reply[start:end].encode()) if start >= 0 else None
         except msgspec.DecodeError:
             continue
-        if isinstance(found, dict):
-            return Capsule(**{field: _text(found.get(field)) for field in LABELS})
+        if isinstance(document, dict):
+            return Capsule(**{field: _text(document.get(field)) for field in LABELS})
     return Capsule()
 
 

@@ -50,8 +50,8 @@ def diff(wrong: str | None, fixed: str, dialect: str) -> tuple[ClauseDiff, ...]:
     sources = _sources(plain[0])
     same = ("FROM", "JOIN") if sources is not None and sources == _sources(plain[1]) else ()
     clauses = [clause for clause in CLAUSES if clause not in same]
-    found = [d for clause in clauses if (d := _compare(clause, left.get(clause, []), right.get(clause, []), dialect))]
-    return tuple(found)
+    changes = [d for clause in clauses if (d := _compare(clause, left.get(clause, []), right.get(clause, []), dialect))]
+    return tuple(changes)
 
 
 Part = tuple[str, exp.Expr]
@@ -69,22 +69,22 @@ def parts(written: exp.Query, plain: exp.Query) -> dict[str, list[Part]]:
 
 def _clauses(tree: exp.Query) -> dict[str, list[exp.Expr]]:
     """Clause to nodes: a select's own clauses, or the branches of a set operation."""
-    found: dict[str, list[exp.Expr]] = {"WITH": list(_listed(tree, "with_"))}
+    clauses: dict[str, list[exp.Expr]] = {"WITH": list(_listed(tree, "with_"))}
     if isinstance(tree, exp.SetOperation):
-        found["SET OPERATION"] = [tree]
+        clauses["SET OPERATION"] = [tree]
     elif isinstance(tree, exp.Select):
         distinct = tree.args.get("distinct")
         start = from_clause(tree)
-        found["SELECT"] = [*([distinct] if distinct else []), *tree.expressions]
-        found["FROM"] = [start.this] if start else []
-        found["JOIN"] = list(tree.args.get("joins") or [])
-        found["WHERE"] = list(_all_of(_condition(tree, "where")))
-        found["GROUP BY"] = list(_listed(tree, "group"))
-        found["HAVING"] = list(_all_of(_condition(tree, "having")))
-    found["ORDER BY"] = list(_listed(tree, "order"))
-    found["LIMIT"] = [node.expression for node in [tree.args.get("limit")] if isinstance(node, exp.Limit)]
-    found["OFFSET"] = [node.expression for node in [tree.args.get("offset")] if isinstance(node, exp.Offset)]
-    return found
+        clauses["SELECT"] = [*([distinct] if distinct else []), *tree.expressions]
+        clauses["FROM"] = [start.this] if start else []
+        clauses["JOIN"] = list(tree.args.get("joins") or [])
+        clauses["WHERE"] = list(_all_of(_condition(tree, "where")))
+        clauses["GROUP BY"] = list(_listed(tree, "group"))
+        clauses["HAVING"] = list(_all_of(_condition(tree, "having")))
+    clauses["ORDER BY"] = list(_listed(tree, "order"))
+    clauses["LIMIT"] = [node.expression for node in [tree.args.get("limit")] if isinstance(node, exp.Limit)]
+    clauses["OFFSET"] = [node.expression for node in [tree.args.get("offset")] if isinstance(node, exp.Offset)]
+    return clauses
 
 
 def _sources(tree: exp.Query) -> tuple[Counter[str], Counter[str]] | None:

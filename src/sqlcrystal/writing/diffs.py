@@ -50,8 +50,8 @@ class DiffMode(Diff):
 
     def render(self, episode: Episode) -> str:
         """The labelled diff."""
-        found = ", ".join(self.modes(episode))
-        return self.render_diff(episode, title=f"Past repair (failure mode: {found}):" if found else "Past repair:")
+        named = ", ".join(self.modes(episode))
+        return self.render_diff(episode, title=f"Past repair (failure mode: {named}):" if named else "Past repair:")
 
 
 class Anchor(DiffMode):

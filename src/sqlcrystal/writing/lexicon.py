@@ -50,10 +50,10 @@ def _is_word(text: str) -> bool:
 def _held(database: Database, table: str, column: str) -> Iterator[str]:
     """The texts in a column that are long enough to be told from plain English, and short enough to be quoted."""
     look = exp.select(exp.to_identifier(column)).distinct().from_(exp.to_identifier(table)).limit(VALUES_OF_A_COLUMN)
-    found = database.execute(
+    result = database.execute(
         look.sql(grammar(database.dialect)), timeout=SECONDS_OF_A_LOOK, max_rows=VALUES_OF_A_COLUMN
     )
-    for row in found.rows if isinstance(found, Rows) else ():
+    for row in result.rows if isinstance(result, Rows) else ():
         if isinstance(row[0], str) and any(letter.isalpha() for letter in row[0]):
             value = " ".join(row[0].split())
             if SHORTEST_VALUE <= len(value) <= LONGEST_VALUE:

@@ -40,14 +40,14 @@ def modes(wrong: str | None, fixed: str, dialect: str) -> tuple[str, ...]:
     if before is None or after is None or not changes:
         return ()
     trees = canonical(before, after)
-    found = tuple(mode for mode, holds in MODES.items() if holds(trees))
-    return found or fall_back(changes)
+    holding = tuple(mode for mode, holds in MODES.items() if holds(trees))
+    return holding or fall_back(changes)
 
 
 def fall_back(changes: tuple[ClauseDiff, ...]) -> tuple[str, ...]:
     """The modes of the clauses that changed, so that a change is never without one."""
-    found = {BY_CLAUSE.get(change.clause, "predicate-logic") for change in changes}
-    return tuple(mode for mode in MODES if mode in found)
+    changed = {BY_CLAUSE.get(change.clause, "predicate-logic") for change in changes}
+    return tuple(mode for mode in MODES if mode in changed)
 
 
 # ── what a tree holds ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -65,8 +65,8 @@ def _literals(tree: exp.Query) -> Bag:
 
 def _columns(tree: exp.Query) -> Counter[tuple[str, str]]:
     """Columns in filters and result columns, as (table, column)."""
-    found = tree.find_all(exp.Column)
-    return Counter((node.table, node.name) for node in found if isinstance(_home(node), FILTERS_AND_RESULTS))
+    columns = tree.find_all(exp.Column)
+    return Counter((node.table, node.name) for node in columns if isinstance(_home(node), FILTERS_AND_RESULTS))
 
 
 def _projected(tree: exp.Query) -> list[exp.Expr]:
@@ -90,14 +90,14 @@ def _join_kinds(tree: exp.Query) -> Bag:
 
 def _conditions(tree: exp.Query) -> Bag:
     """ON and USING, with the two sides of an equality in a fixed order."""
-    found: Bag = Counter()
+    conditions: Bag = Counter()
     for join in _joins(tree):
         on = join.args.get("on")
         for condition in on.flatten() if isinstance(on, exp.And) else [on] if on is not None else []:
             sides = [condition.this.sql(), condition.expression.sql()] if isinstance(condition, exp.EQ) else None
-            found[" = ".join(sorted(sides)) if sides else condition.sql()] += 1
-        found.update(f"using {column.name}" for column in join.args.get("using") or [])
-    return found
+            conditions[" = ".join(sorted(sides)) if sides else condition.sql()] += 1
+        conditions.update(f"using {column.name}" for column in join.args.get("using") or [])
+    return conditions
 
 
 def _kinds(tree: exp.Query, *kinds: type[exp.Expr]) -> Bag:
@@ -106,14 +106,14 @@ def _kinds(tree: exp.Query, *kinds: type[exp.Expr]) -> Bag:
 
 def _functions(tree: exp.Query) -> Bag:
     """Scalar functions, casts with their type, and arithmetic."""
-    found: Bag = Counter()
+    functions: Bag = Counter()
     for node in tree.find_all(exp.Func, *ARITHMETIC):
         if isinstance(node, NOT_CALLED):
             continue
         cast = f" {node.to.sql()}" if isinstance(node, exp.Cast) else ""
         name = node.name.lower() if isinstance(node, exp.Anonymous) else type(node).__name__
-        found[name + cast] += 1
-    return found
+        functions[name + cast] += 1
+    return functions
 
 
 def _logic(tree: exp.Query) -> Bag:

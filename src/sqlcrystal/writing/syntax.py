@@ -44,8 +44,8 @@ def canonical(left: exp.Query, right: exp.Query) -> tuple[exp.Query, exp.Query]:
 
 def from_clause(select: exp.Expr) -> exp.From | None:
     """The FROM of a select."""
-    found = select.args.get("from_")
-    return found if isinstance(found, exp.From) else None
+    clause = select.args.get("from_")
+    return clause if isinstance(clause, exp.From) else None
 
 
 def _plain(tree: exp.Query) -> exp.Query:

@@ -101,7 +101,7 @@ def dotted(value: date) -> str:
 
 def components(random: Random, tails: list[str]) -> list[tuple[object, ...]]:
     """Fit each aircraft with components, some of them removed since."""
-    made: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for tail in tails:
         for _ in range(11 + random.randrange(8)):
             kind, weight, limit = random.choice(KINDS)
@@ -110,10 +110,10 @@ def components(random: Random, tails: list[str]) -> list[tuple[object, ...]]:
             removed = "9999-12-31" if still_fitted else str(installed + timedelta(days=60 + random.randrange(700)))
             hours = limit + 500 * random.randrange(5) if limit and random.random() < 0.85 else -1
             kilograms = round(weight * (0.9 + random.randrange(21) / 100), 1)
-            number = len(made) + 1
+            number = len(table) + 1
             serial = f"{kind[:2].upper()}{10000 + number * 37}"
-            made.append((number, tail, kind, serial, str(installed), removed, hours, kilograms))
-    return made
+            table.append((number, tail, kind, serial, str(installed), removed, hours, kilograms))
+    return table
 
 
 def technicians(random: Random) -> list[tuple[object, ...]]:
@@ -149,15 +149,15 @@ def work_orders(random: Random, tails: list[str]) -> tuple[list[tuple[object, ..
 
 def flights(random: Random, tails: list[str]) -> list[tuple[object, ...]]:
     """Fly the fleet; only flights beyond Europe last long."""
-    made: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for number in range(1, 4001):
         places = list(AIRPORTS)
         random.shuffle(places)
         far = max(AIRPORTS.index(places[0]), AIRPORTS.index(places[1])) >= 10
         minutes = 380 + random.randrange(420) if far else 50 + random.randrange(130)
-        made.append((number, random.choice(tails), str(day(random, 2022, 2024)), places[0], places[1], minutes))
-    made.append((4001, tails[7], "2023-06-18", "LFPG", "WSSS", 871))
-    return made
+        table.append((number, random.choice(tails), str(day(random, 2022, 2024)), places[0], places[1], minutes))
+    table.append((4001, tails[7], "2023-06-18", "LFPG", "WSSS", 871))
+    return table
 
 
 def rows(random: Random) -> Iterator[tuple[str, list[tuple[object, ...]]]]:

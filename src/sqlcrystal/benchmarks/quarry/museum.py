@@ -130,8 +130,8 @@ def _object(random: Random, key: int) -> tuple[object, ...]:
     title = f"{random.choice(ADJECTIVES)} {random.choice(NOUNS[category])} no. {key}"
     millimetres = random.randrange(*HEIGHTS[category])
     gone = str(date(1988, 2, 1) + timedelta(days=random.randrange(12000))) if random.random() < 0.06 else ""
-    made, height = random.randrange(1580, 2006), f"{millimetres // 10}.{millimetres % 10} cm"
-    return (key, title, random.choice(MAKERS), category, made, height, random.choice(LOCATIONS), gone)
+    year, height = random.randrange(1580, 2006), f"{millimetres // 10}.{millimetres % 10} cm"
+    return (key, title, random.choice(MAKERS), category, year, height, random.choice(LOCATIONS), gone)
 
 
 def _named(day: date) -> str:
@@ -141,22 +141,22 @@ def _named(day: date) -> str:
 def _exhibitions(random: Random) -> list[tuple[object, ...]]:
     names = [frame.format(theme) for theme in THEMES for frame in FRAMES]
     random.shuffle(names)
-    found: list[tuple[object, ...]] = []
+    exhibitions: list[tuple[object, ...]] = []
     for key, name in enumerate(names, 1):
         opened = date(2014, 1, 10) + timedelta(days=random.randrange(3560))
         closed = opened + timedelta(days=random.randrange(45, 190))
         visitors = -1 if random.random() < 0.2 else random.randrange(2100, 91000)
-        found.append((key, name, random.choice(VENUES), _named(opened), _named(closed), visitors))
-    return found
+        exhibitions.append((key, name, random.choice(VENUES), _named(opened), _named(closed), visitors))
+    return exhibitions
 
 
 def _exhibits(random: Random, exhibitions: int, objects: int) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    exhibits: list[tuple[object, ...]] = []
     for exhibition in range(1, exhibitions + 1):
         keys = list(range(1, objects + 1))
         random.shuffle(keys)
-        found += [(exhibition, key) for key in sorted(keys[: random.randrange(8, 34)])]
-    return found
+        exhibits += [(exhibition, key) for key in sorted(keys[: random.randrange(8, 34)])]
+    return exhibits
 
 
 def _loan(random: Random, key: int, objects: int, houses: int) -> tuple[object, ...]:
@@ -168,11 +168,11 @@ def _loan(random: Random, key: int, objects: int, houses: int) -> tuple[object, 
 
 
 def _reports(random: Random, objects: int) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    reports: list[tuple[object, ...]] = []
     for key in range(1, objects + 1):
         day = date(2010, 1, 4) + timedelta(days=random.randrange(900))
         for _report in range(random.randrange(1, 6)):
             rating = random.choice(["E", "G", "G", "G", "F", "F", "P"])
-            found.append((len(found) + 1, key, str(day), random.choice(CONSERVATORS), rating))
+            reports.append((len(reports) + 1, key, str(day), random.choice(CONSERVATORS), rating))
             day += timedelta(days=random.randrange(200, 900))
-    return found
+    return reports

@@ -113,28 +113,28 @@ PREFIX = {"GAL": "NGC", "STR": "HD", "NEB": "Sh2", "QSO": "PKS", "AST": "MP"}
 
 def programmes(random: Random) -> list[tuple[object, ...]]:
     """Programmes of observation with their leaders and granted hours."""
-    made: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for number in range(1, 41):
         part = ("I", "II", "III", "IV")[(number - 1) // len(SUBJECTS)]
         title = f"{SUBJECTS[number % len(SUBJECTS)]} {part}"
         institute = random.choice(INSTITUTES)
-        made.append((number, title, random.choice(LEADERS), institute, 10 + 3 * random.randrange(30)))
-    return made
+        table.append((number, title, random.choice(LEADERS), institute, 10 + 3 * random.randrange(30)))
+    return table
 
 
 def targets(random: Random) -> list[tuple[object, ...]]:
     """Things in the sky; asteroids belong to no constellation for long, so theirs is where they were found."""
-    made: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for number in range(1, 301):
         kind = random.choice(KINDS)
         magnitude = 99.9 if random.random() < 0.12 else (400 + random.randrange(1500)) / 100
-        made.append((number, f"{PREFIX[kind]} {100 + number * 7}", kind, random.choice(CONSTELLATIONS), magnitude))
-    return made
+        table.append((number, f"{PREFIX[kind]} {100 + number * 7}", kind, random.choice(CONSTELLATIONS), magnitude))
+    return table
 
 
 def nights(random: Random) -> list[tuple[object, ...]]:
     """Nights of three years at each site, not all of them used."""
-    made: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for site in ("La Silla", "La Palma", "Paranal", "Calar Alto"):
         for offset in range(3 * 365):
             if random.random() < 0.6:
@@ -142,8 +142,8 @@ def nights(random: Random) -> list[tuple[object, ...]]:
             day = date(2022, 1, 1) + timedelta(days=offset)
             cloud = -1 if random.random() < 0.1 else random.choice([0, 0, 0, 5, 10, 20, 35, 50, 80, 100])
             text = f"{day.year}{day.month:02d}{day.day:02d}"
-            made.append((len(made) + 1, site, text, cloud, random.choice(OBSERVERS)))
-    return made
+            table.append((len(table) + 1, site, text, cloud, random.choice(OBSERVERS)))
+    return table
 
 
 def rows(random: Random) -> Iterator[tuple[str, list[tuple[object, ...]]]]:

@@ -111,7 +111,7 @@ def _day_of_picking(random: Random, variety: int, year: int) -> date:
 
 
 def _harvests(random: Random, plots: list[Plot]) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    harvests: list[tuple[object, ...]] = []
     for plot, _grower, variety, hectares, _planted, _irrigation in plots:
         for year in (2020, 2021, 2022, 2023):
             for _pass in range(random.randrange(1, 4)):
@@ -119,8 +119,8 @@ def _harvests(random: Random, plots: list[Plot]) -> list[tuple[object, ...]]:
                 kilograms = 40 * round(hectares * random.randrange(140, 460))
                 weight, unit = (kilograms / 1000, "t") if random.random() < 0.3 else (float(kilograms), "kg")
                 picked = f"{day.day:02d}.{day.month:02d}.{day.year}"
-                found.append((len(found) + 1, plot, picked, weight, unit, random.randrange(2, 15)))
-    return found
+                harvests.append((len(harvests) + 1, plot, picked, weight, unit, random.randrange(2, 15)))
+    return harvests
 
 
 def _delivery(random: Random, key: int) -> Delivery:
@@ -139,12 +139,12 @@ def _delivery(random: Random, key: int) -> Delivery:
 
 
 def _samples(random: Random, deliveries: list[Delivery]) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    samples: list[tuple[object, ...]] = []
     for delivery in deliveries:
         lowest = SEASONS[VARIETIES[delivery[2] - 1][1]][2]
         for _sample in range(random.randrange(4)):
             tenths = lowest + random.randrange(62) - random.randrange(20)
             firmness = random.randrange(38, 96) / 10
             brix = f"{tenths // 10},{tenths % 10}"
-            found.append((len(found) + 1, delivery[0], brix, firmness, random.choice(GRADES)))
-    return found
+            samples.append((len(samples) + 1, delivery[0], brix, firmness, random.choice(GRADES)))
+    return samples

@@ -109,7 +109,7 @@ def contracts_of(random: Random, employee: int, department: str, status: str) ->
 
 def timesheets(random: Random, staff: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
     """Days booked in spring 2024 by those who were not terminated."""
-    made: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for person in staff:
         if person[6] == "T":
             continue
@@ -121,8 +121,8 @@ def timesheets(random: Random, staff: list[tuple[object, ...]]) -> list[tuple[ob
             quarters = 32 if kind != "W" else 16 + random.randrange(26)
             whole, rest = divmod(quarters * 25, 100)
             hours = f"{whole},{rest:02d}".rstrip("0").rstrip(",") if rest else str(whole)
-            made.append((person[0], str(day), kind, hours))
-    return made
+            table.append((person[0], str(day), kind, hours))
+    return table
 
 
 def pay(

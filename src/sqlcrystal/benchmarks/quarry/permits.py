@@ -154,26 +154,26 @@ def _permit(random: Random, key: int) -> Permit:
 
 
 def _inspections(random: Random, permits: list[Permit]) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    inspections: list[tuple[object, ...]] = []
     for number, _parcel_id, _contractor_id, permit_type, _applied, issued, _status, _valuation in permits:
         if issued is None:
             continue
         day = issued
         for kind in KINDS[permit_type]:
             result = ""
-            while result != "P" and len(found) < 9000:
+            while result != "P" and len(inspections) < 9000:
                 day += timedelta(days=random.randrange(3, 40))
                 result = random.choice(RESULTS)
                 minutes = 999 if random.random() < 0.08 else random.randrange(3, 31) * 5
                 inspector = 1 + int(random.random() ** 1.4 * len(INSPECTORS))
-                found.append((len(found) + 1, number, inspector, kind, str(day), result, minutes))
-    return found
+                inspections.append((len(inspections) + 1, number, inspector, kind, str(day), result, minutes))
+    return inspections
 
 
 def _fees(random: Random, permits: list[Permit]) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    fees: list[tuple[object, ...]] = []
     for permit in permits:
         for fee_type, low, high in FEE_TYPES[: 4 if permit[3] == "NEW" else random.randrange(1, 4)]:
             paid = "N" if random.random() < 0.17 else "Y"
-            found.append((len(found) + 1, permit[0], fee_type, random.randrange(low, high), paid))
-    return found
+            fees.append((len(fees) + 1, permit[0], fee_type, random.randrange(low, high), paid))
+    return fees

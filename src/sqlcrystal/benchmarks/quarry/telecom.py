@@ -121,21 +121,21 @@ Subscription = tuple[int, int, int, date, date]
 
 
 def _subscriptions(random: Random, people: list[tuple[int, date, str]]) -> list[Subscription]:
-    found: list[Subscription] = []
+    subscriptions: list[Subscription] = []
     for person, joined, status in people:
         start, changes = joined, random.randrange(3)
         for change in range(changes + 1):
             last = change == changes
             spell = timedelta(days=30 + random.randrange((LAST_DAY - start).days // 2))
             end = FOREVER if last and status != "T" else min(start + spell, LAST_DAY)
-            found.append((len(found) + 1, person, random.randrange(1, len(PLANS) + 1), start, end))
+            subscriptions.append((len(subscriptions) + 1, person, random.randrange(1, len(PLANS) + 1), start, end))
             start += spell + timedelta(days=1)
-    return found
+    return subscriptions
 
 
 def _calls(random: Random, subscriptions: list[Subscription]) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
-    while len(found) < 6000:
+    calls: list[tuple[object, ...]] = []
+    while len(calls) < 6000:
         subscription, _person, _plan, start, end = random.choice(subscriptions)
         first, last = max(start, FIRST_DAY), min(end, LAST_DAY)
         if first > last:
@@ -144,27 +144,29 @@ def _calls(random: Random, subscriptions: list[Subscription]) -> list[tuple[obje
         moment = f"{day} {random.randrange(6, 24):02d}:{random.randrange(60):02d}:{random.randrange(60):02d}"
         duration = 4 + int(random.random() ** 3 * 2400)
         direction = "OUT" if random.random() < 0.56 else "IN"
-        found.append((len(found) + 1, subscription, moment, duration, direction, int(random.random() < 0.06)))
-    return found
+        calls.append((len(calls) + 1, subscription, moment, duration, direction, int(random.random() < 0.06)))
+    return calls
 
 
 def _invoices(random: Random, people: list[tuple[int, date, str]]) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    invoices: list[tuple[object, ...]] = []
     for person, joined, _status in people:
         usual = random.randrange(790, 6200)
         for month in range(1, 9):
             if joined < date(2023, month, 1):
                 status = random.choice(["PD"] * 16 + ["OP", "OP", "WO"])
-                found.append((len(found) + 1, person, f"2023{month:02d}", usual + random.randrange(0, 900), status))
-    return found
+                invoices.append(
+                    (len(invoices) + 1, person, f"2023{month:02d}", usual + random.randrange(0, 900), status)
+                )
+    return invoices
 
 
 def _tickets(random: Random, people: int) -> list[tuple[object, ...]]:
     categories = ["billing", "coverage", "coverage", "roaming", "sim card", "speed", "speed", "speed"]
-    found: list[tuple[object, ...]] = []
+    tickets: list[tuple[object, ...]] = []
     for key in range(1, 701):
         opened = date(2023, 1, 2) + timedelta(days=random.randrange(360))
         resolved = None if random.random() < 0.12 else str(opened + timedelta(days=random.randrange(0, 30)))
         person = 1 + int(random.random() ** 1.5 * people)
-        found.append((key, person, random.choice(categories), random.randrange(1, 5), str(opened), resolved))
-    return found
+        tickets.append((key, person, random.choice(categories), random.randrange(1, 5), str(opened), resolved))
+    return tickets

@@ -96,18 +96,18 @@ STATES = ["new", "pay", "shp", "shp"] + ["dlv"] * 10 + ["cnl", "cnl"]
 
 def products(random: Random) -> list[tuple[object, ...]]:
     """Every item in several variants, some deleted."""
-    made: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for category, items in CATEGORIES.items():
         for item in items:
             for variant in VARIANTS:
-                number = len(made) + 1
+                number = len(table) + 1
                 cents = 100 * (3 + random.randrange(random.choice([12, 60, 160]))) + random.choice([49, 90, 95, 99])
                 price = f"{cents // 100}.{cents % 100:02d} EUR"
                 deleted = f"202{2 + random.randrange(3)}-{1 + random.randrange(12):02d}-15"
                 sold = random.random() < 0.8
                 stock = random.randrange(120)
-                made.append((number, f"{variant} {item}", category, price, stock, None if sold else deleted))
-    return made
+                table.append((number, f"{variant} {item}", category, price, stock, None if sold else deleted))
+    return table
 
 
 def cents_of(price: object) -> int:

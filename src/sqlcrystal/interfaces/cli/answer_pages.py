@@ -53,16 +53,16 @@ def trace_lines(answer: "ServedAnswer") -> Iterator[str]:
     for number, turn in enumerate(answer.trace.rounds, start=1):
         for probe in turn.probes:
             yield f"  probe: {_one_line(probe.sql)} → {_outcome(probe.execution)}"
-        came = "taken" if turn.accepted else "not taken"
-        yield f"round {number} ({came}): {_one_line(turn.sql or 'no SQL in the reply')} → {_outcome(turn.execution)}"
+        outcome = "taken" if turn.accepted else "not taken"
+        yield f"round {number} ({outcome}): {_one_line(turn.sql or 'no SQL in the reply')} → {_outcome(turn.execution)}"
     yield ""
 
 
 def ruling_lines(ruling: "Ruling") -> Iterator[str]:
     """What a verdict did."""
-    said = "" if ruling.new else " (as was said before)"
+    repeated = "" if ruling.new else " (as was said before)"
     by = visible(ruling.by)
-    yield f"{ruling.verdict}: answer {ruling.id} is card {ruling.card} of {ruling.database}, by {by}{said}"
+    yield f"{ruling.verdict}: answer {ruling.id} is card {ruling.card} of {ruling.database}, by {by}{repeated}"
     if ruling.replaced:
         yield f"no longer served: card {', '.join(ruling.replaced)}"
     if not ruling.memory:

@@ -103,8 +103,8 @@ def reject(
             rejected = crystal.reject(answer, by=by, note=note, repair=repair)
             document = {**_told(rejected.ruling), "proposal": None}
             if rejected.proposal is not None and rejected.rows is not None:
-                found = {"id": rejected.proposal.id, "sql": rejected.proposal.sql}
-                document["proposal"] = {**found, "columns": rejected.rows.columns, "rows": rejected.rows.rows}
+                proposed = {"id": rejected.proposal.id, "sql": rejected.proposal.sql}
+                document["proposal"] = {**proposed, "columns": rejected.rows.columns, "rows": rejected.rows.rows}
             lines = rejection_lines(rejected, repair=repair)
     if json:
         print_json(document)
@@ -126,18 +126,18 @@ def queue(
     if json:
         told = [
             {
-                "id": each.answer.id,
-                "database": each.answer.database,
-                "question": each.answer.question,
-                "sql": each.answer.sql,
-                "at": each.answer.at,
-                "asked": each.asked,
-                "spread": each.spread,
-                "conflict": each.conflict,
-                "error": each.answer.error,
-                "proposals": [proposal.id for proposal in proposals if proposal.answer == each.answer.id],
+                "id": entry.answer.id,
+                "database": entry.answer.database,
+                "question": entry.answer.question,
+                "sql": entry.answer.sql,
+                "at": entry.answer.at,
+                "asked": entry.asked,
+                "spread": entry.spread,
+                "conflict": entry.conflict,
+                "error": entry.answer.error,
+                "proposals": [proposal.id for proposal in proposals if proposal.answer == entry.answer.id],
             }
-            for each in waiting
+            for entry in waiting
         ]
         print_json(told)
         return
@@ -145,17 +145,20 @@ def queue(
         ["answer", "database", "asked", "spread", "conflict", "question"],
         [
             (
-                each.answer.id,
-                each.answer.database,
-                each.asked,
-                f"{each.spread:.2f}",
-                f"{each.conflict:.2f}",
-                visible(each.answer.question),
+                entry.answer.id,
+                entry.answer.database,
+                entry.asked,
+                f"{entry.spread:.2f}",
+                f"{entry.conflict:.2f}",
+                visible(entry.answer.question),
             )
-            for each in waiting
+            for entry in waiting
         ],
     )
-    _print(f"proposed for {each.answer}: {visible(each.sql)}  (sqlcrystal confirm {each.id})" for each in proposals)
+    _print(
+        f"proposed for {proposal.answer}: {visible(proposal.sql)}  (sqlcrystal confirm {proposal.id})"
+        for proposal in proposals
+    )
 
 
 def _told(ruling: object) -> dict[str, object]:

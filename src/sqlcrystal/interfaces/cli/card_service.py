@@ -68,13 +68,13 @@ def delete(
 ) -> None:
     """Take cards out for good, with their episodes; only what was done to them is remembered."""
     with opened_store(store) as opened, opened.transaction():
-        found = list(dict.fromkeys(opened.bank.get(name).id for name in cards))
-        for card_id in found:
+        ids = list(dict.fromkeys(opened.bank.get(name).id for name in cards))
+        for card_id in ids:
             opened.bank.delete(card_id, by=current_user(), reason=reason)
     if json:
-        print_json({"deleted": found})
+        print_json({"deleted": ids})
     else:
-        print(f"deleted {len(found)}")
+        print(f"deleted {len(ids)}")
 
 
 def revoke(
@@ -140,13 +140,13 @@ def _change(
     with opened_store(store) as opened, opened.transaction():
         bank = opened.bank
         if named:
-            found = [bank.get(name) for name in named]
+            matching = [bank.get(name) for name in named]
         else:
             # A whole group is enabled only as far as a person disabled it; quarantine is lifted by card or by `check`.
             before = CardStatus.ACTIVE if status is CardStatus.DISABLED else CardStatus.DISABLED
             wanted: dict[str, Any] = checked_filters(bank, **filters)
-            found = bank.find(**wanted | {"status": before})
-        changing = list(dict.fromkeys(card.id for card in found if card.status is not status))
+            matching = bank.find(**wanted | {"status": before})
+        changing = list(dict.fromkeys(card.id for card in matching if card.status is not status))
         bank.set_statuses(changing, status, by=current_user(), reason=reason)
     if json:
         print_json({"status": status, "changed": changing})

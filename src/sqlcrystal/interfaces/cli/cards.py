@@ -76,8 +76,8 @@ def show(card: Id, store: Where = None, json: Json = False) -> None:
 
     with opened_store(store) as opened:
         bank = opened.bank
-        found = bank.get(card)
-        entry = Entry(card=found, episode=bank.episode(found.id), history=bank.history(found.id))
+        shown = bank.get(card)
+        entry = Entry(card=shown, episode=bank.episode(shown.id), history=bank.history(shown.id))
     if json:
         print_json(entry)
         return

@@ -31,9 +31,9 @@ def compare(
     from sqlcrystal.measurement.comparison import compare as compare_outcomes
     from sqlcrystal.measurement.outcome_files import read_outcomes
 
-    found = compare_outcomes(read_outcomes(files), method=method, resamples=resamples, rng_seed=rng_seed)
+    comparison = compare_outcomes(read_outcomes(files), method=method, resamples=resamples, rng_seed=rng_seed)
     if json:
-        print_json(found)
+        print_json(comparison)
         return
     title = f"{files[0].name}: b - a" if len(files) == 1 else f"b = {files[1].name}, a = {files[0].name}: b - a"
     print_table(
@@ -41,52 +41,52 @@ def compare(
         ["a %", "b %", "delta pp", "95 % interval", "p", "fixed", "broke", "McNemar p"],
         [
             [
-                found.a,
-                found.b,
-                f"{found.delta_pp:+.2f}",
-                _interval(found.ci_low_pp, found.ci_high_pp),
-                _probability(found.p_value),
-                found.fixed,
-                found.broke,
-                _probability(found.mcnemar_p),
+                comparison.a,
+                comparison.b,
+                f"{comparison.delta_pp:+.2f}",
+                _interval(comparison.ci_low_pp, comparison.ci_high_pp),
+                _probability(comparison.p_value),
+                comparison.fixed,
+                comparison.broke,
+                _probability(comparison.mcnemar_p),
             ]
         ],
     )
-    for line in _lines(found):
+    for line in _lines(comparison):
         typer.echo(line)
 
 
-def _lines(found: "Comparison") -> list[str]:
+def _lines(comparison: "Comparison") -> list[str]:
     """What the difference rests on, and how far it can be trusted."""
-    seeds = f", {found.n_seeds} seeds; {found.status}" if found.n_seeds else ""
-    said = [f"{found.n} pairs, {found.n_questions} questions, {found.n_databases} databases{seeds}"]
-    if found.unevaluable:
-        said.append(f"left out: {found.unevaluable} pairs that could not be judged on both sides")
-    if found.undefined:
-        said.append(found.undefined)
+    seeds = f", {comparison.n_seeds} seeds; {comparison.status}" if comparison.n_seeds else ""
+    lines = [f"{comparison.n} pairs, {comparison.n_questions} questions, {comparison.n_databases} databases{seeds}"]
+    if comparison.unevaluable:
+        lines.append(f"left out: {comparison.unevaluable} pairs that could not be judged on both sides")
+    if comparison.undefined:
+        lines.append(comparison.undefined)
     else:
-        freedom = f", {found.df:.1f} degrees of freedom" if found.df else ""
-        said.append(f"interval by {found.method}{freedom}; databases are the clusters")
-    alone = found.question_level
+        freedom = f", {comparison.df:.1f} degrees of freedom" if comparison.df else ""
+        lines.append(f"interval by {comparison.method}{freedom}; databases are the clusters")
+    alone = comparison.question_level
     if alone and alone.p_value is not None:
         ends = _interval(alone.low, alone.high)
-        said.append(f"over questions, which says nothing of other databases: {ends}, p {_probability(alone.p_value)}")
-    if found.n_databases > 1:
-        said.append(f"sign flips over databases, exact: p {_probability(found.sign_flip_p)}")
-    if found.leave_one_out:
-        left = found.leave_one_out
-        said.append(
+        lines.append(f"over questions, which says nothing of other databases: {ends}, p {_probability(alone.p_value)}")
+    if comparison.n_databases > 1:
+        lines.append(f"sign flips over databases, exact: p {_probability(comparison.sign_flip_p)}")
+    if comparison.leave_one_out:
+        left = comparison.leave_one_out
+        lines.append(
             f"without one database: from {left.low_pp:+.2f} (without {left.without_for_low})"
             f" to {left.high_pp:+.2f} (without {left.without_for_high})"
         )
-    if found.new_database_pp and found.between_sd_pp is not None:
-        said.append(
-            f"between databases: standard deviation {found.between_sd_pp:.2f} pp;"
-            f" a new one may expect {_interval(*found.new_database_pp)}"
+    if comparison.new_database_pp and comparison.between_sd_pp is not None:
+        lines.append(
+            f"between databases: standard deviation {comparison.between_sd_pp:.2f} pp;"
+            f" a new one may expect {_interval(*comparison.new_database_pp)}"
         )
-    if found.detectable_pp:
-        said.append(f"data like these detect a difference of {found.detectable_pp:.2f} pp with 80 % power")
-    return said
+    if comparison.detectable_pp:
+        lines.append(f"data like these detect a difference of {comparison.detectable_pp:.2f} pp with 80 % power")
+    return lines
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -31,13 +31,13 @@ def own_tests(
         results = run_tests(crystal.desk, tests, database=database)
     if out is not None:
         out.write_bytes(junit(results, suite=file.stem))
-    right = sum(each.right for each in results)
+    right = sum(result.right for result in results)
     if json:
-        without = sum(each.right_without for each in results)
-        cases = [{"name": each.name, "says": each.says, "why": each.why, "sql": each.sql} for each in results]
+        without = sum(result.right_without for result in results)
+        cases = [{"name": result.name, "says": result.says, "why": result.why, "sql": result.sql} for result in results]
         print_json({"tests": len(results), "right": right, "right_without": without, "results": cases})
     else:
-        print_lines(["", "test", "why"], [(each.says, each.name, each.why) for each in results])
+        print_lines(["", "test", "why"], [(result.says, result.name, result.why) for result in results])
         print(f"{right} of {len(results)} right with memory")
     if right < len(results):
         raise typer.Exit(1)

@@ -80,47 +80,47 @@ def power(
             f"--databases: the pilot has {design.databases}; clustered inference needs 3 or more, so say how many"
         )
     rng = np.random.default_rng(rng_seed)
-    made = prospect(known, calls, design, studies=studies, rng=rng, power=wanted, arms=arms, jobs=jobs)
+    foreseen = prospect(known, calls, design, studies=studies, rng=rng, power=wanted, arms=arms, jobs=jobs)
     if out is not None:
-        _write(out, made)
+        _write(out, foreseen)
     if json:
-        print_json(made)
+        print_json(foreseen)
     else:
-        _print(made)
+        _print(foreseen)
 
 
-def _write(out: Path, made: "Prospect") -> None:
+def _write(out: Path, foreseen: "Prospect") -> None:
     import msgspec
 
     from sqlcrystal.interfaces.cli.power_figure import power_figure
     from sqlcrystal.study.report.drawing import files
 
     out.mkdir(parents=True, exist_ok=True)
-    (out / "power.json").write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2))
-    for kind, drawn in files(power_figure(made)).items():
+    (out / "power.json").write_bytes(msgspec.json.format(msgspec.json.encode(foreseen), indent=2))
+    for kind, drawn in files(power_figure(foreseen)).items():
         (out / f"power.{kind}").write_bytes(drawn)
 
 
-def _print(made: "Prospect") -> None:
-    seen, design = made.forecast, made.forecast.design
+def _print(foreseen: "Prospect") -> None:
+    seen, design = foreseen.forecast, foreseen.forecast.design
     sizes = f"{design.questions} questions each" if design.questions else f"{seen.n_questions:,} questions"
     title = (
         f"{design.databases:,} databases, {sizes}, {design.seeds} seeds, {100 * design.held_out:.0f} % held out:"
-        f" {seen.n_pairs:,} pairs; planned by {made.truth}"
+        f" {seen.n_pairs:,} pairs; planned by {foreseen.truth}"
     )
-    print_table(title, ["", ""], [*_answers(made), *_sizes(made), *_costs(made)])
+    print_table(title, ["", ""], [*_answers(foreseen), *_sizes(foreseen), *_costs(foreseen)])
 
 
-def _answers(made: "Prospect") -> list[tuple[str, str]]:
+def _answers(foreseen: "Prospect") -> list[tuple[str, str]]:
     """What the design can tell."""
-    seen = made.forecast
+    seen = foreseen.forecast
     rows = [
         ("true lift assumed", f"{seen.design.lift_pp:+.2f} pp, SD {seen.design.spread_pp:.2f} pp between databases"),
         ("power", f"{100 * seen.power:.0f} % to tell it from zero"),
         ("detectable with 80 % power", f"{seen.detectable_pp:.3g} pp"),
         ("standard error", f"{seen.standard_error_pp:.3g} pp, {seen.df:,.1f} degrees of freedom"),
     ]
-    if not made.expected:
+    if not foreseen.expected:
         rows.append(("95 % interval to expect", f"{_interval(seen.interval_pp, 3)}; too large to simulate"))
     rows += [
         (
@@ -128,34 +128,34 @@ def _answers(made: "Prospect") -> list[tuple[str, str]]:
             f"{_interval(expected.interval_pp)}, {expected.width_pp:.1f} pp wide;"
             f" excludes zero in {100 * expected.told_from_zero:.0f} % of {expected.studies:,} simulated studies",
         )
-        for expected in made.expected
+        for expected in foreseen.expected
     ]
-    if made.ratio and made.ratio.ratio is not None:
-        ends = _interval(made.ratio.interval, 0) if made.ratio.interval else "none"
+    if foreseen.ratio and foreseen.ratio.ratio is not None:
+        ends = _interval(foreseen.ratio.interval, 0) if foreseen.ratio.interval else "none"
         rows.append(
             (
                 "CR to expect",
-                f"{made.ratio.ratio:.0f} %, interval {ends}; unbounded in {100 * made.ratio.unbounded:.0f} %",
+                f"{foreseen.ratio.ratio:.0f} %, interval {ends}; unbounded in {100 * foreseen.ratio.unbounded:.0f} %",
             )
         )
     return rows
 
 
-def _sizes(made: "Prospect") -> list[tuple[str, str]]:
+def _sizes(foreseen: "Prospect") -> list[tuple[str, str]]:
     """What the lift needs."""
     names = {"databases": "databases", "questions": "questions a database", "seeds": "seeds"}
     return [
         (
-            f"{names[dimension]} for {100 * made.power_wanted:.0f} % power",
+            f"{names[dimension]} for {100 * foreseen.power_wanted:.0f} % power",
             f"{size:,}" if size is not None else "no number suffices while the others stay as they are",
         )
-        for dimension, size in made.needed.items()
+        for dimension, size in foreseen.needed.items()
     ]
 
 
-def _costs(made: "Prospect") -> list[tuple[str, str]]:
+def _costs(foreseen: "Prospect") -> list[tuple[str, str]]:
     """What it takes."""
-    cost = made.effort
+    cost = foreseen.effort
     hours = "unknown; give --seconds-per-call" if cost.hours is None else f"{cost.hours:,.1f}"
     return [
         ("calls", f"{cost.calls:,} with a recording ({cost.calls_unrecorded:,} without)"),

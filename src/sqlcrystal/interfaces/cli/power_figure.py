@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 TICKS = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 5))
 
 
-def power_figure(made: Prospect) -> Figure:
+def power_figure(foreseen: Prospect) -> Figure:
     """Two panels, drawn as a report's figures are."""
-    design = made.forecast.design
+    design = foreseen.forecast.design
     caption = (
-        f"Planned by {made.truth}: standard deviation of the lift between databases {design.spread_pp:.2f} pp,"
+        f"Planned by {foreseen.truth}: standard deviation of the lift between databases {design.spread_pp:.2f} pp,"
         f" {100 * design.held_out:.0f} % held out. Two-sided 5 % test clustered by database."
     )
     return Figure(
         "power",
         "What a study of this kind can find out",
         caption,
-        (Panel(lambda axes: _powers(axes, made), 3.4), Panel(lambda axes: _detectable(axes, made), 3.4)),
+        (Panel(lambda axes: _powers(axes, foreseen), 3.4), Panel(lambda axes: _detectable(axes, foreseen), 3.4)),
     )
 
 
-def _powers(axes: "Axes", made: Prospect) -> None:
-    design = made.forecast.design
-    axes.axhline(100 * made.power_wanted, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
+def _powers(axes: "Axes", foreseen: Prospect) -> None:
+    design = foreseen.forecast.design
+    axes.axhline(100 * foreseen.power_wanted, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
     axes.axvline(design.lift_pp, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
-    _draw(axes, made.power_by_lift, scale=100)
+    _draw(axes, foreseen.power_by_lift, scale=100)
     axes.set_xlabel("True lift (percentage points)")
     axes.set_ylabel("Power (%)")
     axes.set_ylim(0, 102)
@@ -39,9 +39,9 @@ def _powers(axes: "Axes", made: Prospect) -> None:
     axes.legend(loc="lower right")
 
 
-def _detectable(axes: "Axes", made: Prospect) -> None:
-    axes.axhline(made.forecast.design.lift_pp, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
-    _draw(axes, made.detectable_by_databases, scale=1)
+def _detectable(axes: "Axes", foreseen: Prospect) -> None:
+    axes.axhline(foreseen.forecast.design.lift_pp, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
+    _draw(axes, foreseen.detectable_by_databases, scale=1)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.minorticks_off()

@@ -47,29 +47,31 @@ def report(
         prompt_price=prompt_price,
         completion_price=completion_price,
     )
-    made = write_report(
+    document = write_report(
         folder, beside=beside or (), method=method, workload=workload, against_paper=against is not None
     )
     if json:
-        print_json(made.summary)
+        print_json(document.summary)
     else:
-        _print(made, folder)
+        _print(document, folder)
 
 
-def _print(made: "Document", folder: Path) -> None:
+def _print(document: "Document", folder: Path) -> None:
     """One screen: the three sentences, what else was found, how far the study is, and where the report lies."""
-    words = made.sentences
+    words = document.sentences
     for heading, text in words.opening:
         typer.echo(f"{heading}: {text}")
     for line in (*words.more, *words.supported):
         typer.echo(f"• {line}")
     typer.echo(f"Not supported: {len(words.open)} of {len(words.open) + len(words.supported)} other comparisons.")
-    if made.against:
-        body = [row if len(row) > 1 else (row[0].upper(), "", "") for row in made.against.rows]
-        print_table(made.against.title, made.against.columns, body)
-        typer.echo(made.against.note)
+    if document.against:
+        body = [row if len(row) > 1 else (row[0].upper(), "", "") for row in document.against.rows]
+        print_table(document.against.title, document.against.columns, body)
+        typer.echo(document.against.note)
     page = folder / "report" / "index.html"
-    typer.echo(f"{page}: {len(made.tables)} tables, {len(made.figures)} figures; {made.completeness.counted}")
+    typer.echo(
+        f"{page}: {len(document.tables)} tables, {len(document.figures)} figures; {document.completeness.counted}"
+    )
 
 
 def register(group: typer.Typer) -> None:

@@ -120,8 +120,8 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
         arm="total",
         setting="",
         recorded=planned.recorded,
-        known=sum(one.known for one in planned.work),
-        guessed=sum(one.guessed for one in planned.work),
+        known=sum(part.known for part in planned.work),
+        guessed=sum(part.guessed for part in planned.work),
         prompt_tokens=planned.prompt_tokens,
         completion_tokens=planned.completion_tokens,
         minutes=planned.minutes,
@@ -131,11 +131,11 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
     priced = ["money"] if planned.money > 0 else []
     rows = [
         (
-            *(f"{round(getattr(one, name)):,}" for name in counts),
-            *(f"{getattr(one, name):,.2f}" for name in ("minutes", *priced)),
-            "/".join(filter(None, (one.arm, one.setting))),
+            *(f"{round(getattr(part, name)):,}" for name in counts),
+            *(f"{getattr(part, name):,.2f}" for name in ("minutes", *priced)),
+            "/".join(filter(None, (part.arm, part.setting))),
         )
-        for one in (*planned.work, total)
+        for part in (*planned.work, total)
     ]
     typer.echo(f"{planned.study}, {planned.model}", err=True)
     # The arm stands last: the only column that may be cut, and the one that grows.
@@ -145,13 +145,13 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
     for name, value in planned.assumptions.items():
         typer.echo(f"  {name}: {value:g}")
     seen = planned.foresight
-    found = (
+    detectable = (
         f": a lift of {seen.detectable_pp:.1f} pp is found with 80 % power, if floors and churn are like the paper's"
         " (`sqlcrystal power` says more)"
         if seen.detectable_pp is not None
         else ""
     )
-    typer.echo(f"{seen.pairs:,} held-out pairs, databases: {seen.databases:,}, seeds: {seen.seeds}{found}")
+    typer.echo(f"{seen.pairs:,} held-out pairs, databases: {seen.databases:,}, seeds: {seen.seeds}{detectable}")
     for warning in seen.warnings:
         typer.echo(f"warning: {warning}")
 

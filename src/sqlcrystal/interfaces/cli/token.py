@@ -36,7 +36,7 @@ def create(
         if name not in list(Scope):
             raise ConfigError.unknown("--scope", name, Scope)
     scopes = [Scope(name) for name in scope or ("ask", "judge")]
-    pairs = [(name, each) for name in db or [EVERY_DATABASE] for each in scopes]
+    pairs = [(name, scope_name) for name in db or [EVERY_DATABASE] for scope_name in scopes]
     with opened_store(store, create=True) as opened:
         token, grant = opened.tokens.issue(person, pairs, by=current_user())
     if json:

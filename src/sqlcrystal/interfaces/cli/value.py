@@ -32,27 +32,27 @@ def value(
 
     prices = read_team().prices if Path(TEAM_FILE).is_file() else Prices()
     with opened_store(store) as opened:
-        found = values(opened, prices=prices, effect_pp=effect, since=since)
+        reports = values(opened, prices=prices, effect_pp=effect, since=since)
         name = database_name(db)
     if name is not None:
-        if name not in [each.database for each in found]:
-            raise ConfigError.unknown("--db", name, [each.database for each in found])
-        found = [each for each in found if each.database == name]
+        if name not in [report.database for report in reports]:
+            raise ConfigError.unknown("--db", name, [report.database for report in reports])
+        reports = [report for report in reports if report.database == name]
     if json:
-        print_json(found)
+        print_json(reports)
         return
-    if not found:
+    if not reports:
         print("nothing was asked yet")
-    for each in found:
-        _show(each)
+    for report in reports:
+        _show(report)
 
 
-def _show(found: "Value") -> None:
+def _show(report: "Value") -> None:
     from sqlcrystal.serving.figures import arms, figures
 
-    print_table(f"{found.database}: {found.says}", ["", "with memory", "without"], arms(found))
-    print_table("", ["", "", ""], [(each.name, each.figure, each.words) for each in figures(found)])
-    told = [card for card in found.cards if card.says != "unclear"][:SHOWN_CARDS]
+    print_table(f"{report.database}: {report.says}", ["", "with memory", "without"], arms(report))
+    print_table("", ["", "", ""], [(figure.name, figure.figure, figure.words) for figure in figures(report)])
+    told = [card for card in report.cards if card.says != "unclear"][:SHOWN_CARDS]
     if told:
         cards = [(card.card, card.says, f"{card.right}/{card.used}", f"{card.effect_pp:+.1f}") for card in told]
         print_table("cards", ["card", "", "right", "points"], cards)

@@ -107,8 +107,8 @@ def _add_reading(server: MCPServer, work: Work, identify: Identify) -> None:
 
         def read() -> list[CardShape]:
             name = database_for(crystal, caller, database)
-            found = crystal.cards_search(text, name, limit=limit)
-            return [CardShape.model_validate(told_card(each.card)) for each in found]
+            neighbours = crystal.cards_search(text, name, limit=limit)
+            return [CardShape.model_validate(told_card(neighbour.card)) for neighbour in neighbours]
 
         return await work.call(read)
 

@@ -73,20 +73,23 @@ def effect(finding: Finding) -> str:
 
 def not_shown(facts: Facts, planned: Sequence[Planned]) -> str:
     """Sentences on how many comparisons a table lacks: not recorded yet, or not in the study at all."""
-    made = {finding.key for finding in findings(facts, planned)}
-    left = [plan for plan in planned if plan.key not in made]
+    compared = {finding.key for finding in findings(facts, planned)}
+    left = [plan for plan in planned if plan.key not in compared]
     waiting = sum(in_design(facts, plan) for plan in left)
-    said = f" {plural(waiting, 'comparison')} not recorded yet." if waiting else ""
+    unrecorded = f" {plural(waiting, 'comparison')} not recorded yet." if waiting else ""
     absent = len(left) - waiting
-    return said + (f" {plural(absent, 'comparison')} not in this study." if absent else "")
+    return unrecorded + (f" {plural(absent, 'comparison')} not in this study." if absent else "")
 
 
 def readings(facts: Facts, planned: Sequence[Planned]) -> Body | None:
     """One row per controlled comparison with its status and reading."""
-    made = findings(facts, planned)
-    if not made:
+    tested = findings(facts, planned)
+    if not tested:
         return None
-    rows = tuple((one.factor, one.asks, one.name, effect(one), one.verdict, _reading(one)) for one in made)
+    rows = tuple(
+        (finding.factor, finding.asks, finding.name, effect(finding), finding.verdict, _reading(finding))
+        for finding in tested
+    )
     columns = ("Factor", "Question", "Contrast", "Δ transfer pp [95% CI]; p", "Status", "Reading")
     note = (
         f"{sample(facts)} Intervals by {METHOD_NAMES[facts.method]}, clustered by database.{not_shown(facts, planned)}"

@@ -37,19 +37,19 @@ def _run_name(facts: Facts) -> str:
     return f"{facts.manifest.model} · {facts.manifest.benchmark}"
 
 
-def _evidence(one: Finding) -> Row:
+def _evidence(finding: Finding) -> Row:
     """What a comparison rests on, read both ways."""
-    result = one.result
-    holm = one.family.holm_p if one.family else None
+    result = finding.result
+    holm = finding.family.holm_p if finding.family else None
     return (
         points(result.delta_pp),
         interval(result.ci_low_pp, result.ci_high_pp),
         probability(result.p_value),
         probability(holm),
         f"{result.fixed}/{result.broke}",
-        one.role,
-        one.papers_verdict,
-        one.verdict,
+        finding.role,
+        finding.papers_verdict,
+        finding.verdict,
     )
 
 
@@ -62,18 +62,18 @@ def contrast_table(runs: Sequence[Facts]) -> Body | None:
     """The contrasts the study files name, run by run."""
     rows: list[Row] = []
     for facts in runs:
-        made = oriented(facts)
-        rows += [(_run_name(facts),)] if made and len(runs) > 1 else []
-        rows += [(_titled(one), *_evidence(one)) for one in made]
-    waiting = {c.name for c in designated(runs[0])} - {one.key for one in oriented(runs[0])}
+        tested = oriented(facts)
+        rows += [(_run_name(facts),)] if tested and len(runs) > 1 else []
+        rows += [(_titled(finding), *_evidence(finding)) for finding in tested]
+    waiting = {c.name for c in designated(runs[0])} - {finding.key for finding in oriented(runs[0])}
     note = f"{MULTIPLICITY}." + (f" Designated and not run yet: {listed(sorted(waiting))}." if waiting else "")
     return Body(columns=("Contrast", *_evidence_columns(runs[0])), rows=tuple(rows), note=note)
 
 
-def _titled(one: Finding) -> str:
+def _titled(finding: Finding) -> str:
     """The two arms, after the contrast's name if the study gave it one."""
-    unnamed = (f"{one.b} vs {one.a}", f"{one.a} vs {one.b}")
-    return one.name if one.key in unnamed else f"{one.key}: {one.name}"
+    unnamed = (f"{finding.b} vs {finding.a}", f"{finding.a} vs {finding.b}")
+    return finding.name if finding.key in unnamed else f"{finding.key}: {finding.name}"
 
 
 def strength(facts: Facts) -> Body | None:
@@ -101,11 +101,11 @@ def strength(facts: Facts) -> Body | None:
     return Body(columns=columns, rows=tuple(map(_strength, oriented(facts))), note=note)
 
 
-def _strength(one: Finding) -> tuple[str, ...]:
+def _strength(finding: Finding) -> tuple[str, ...]:
     """The row of one contrast."""
-    result, other, left = one.result, one.beside, one.result.leave_one_out
+    result, other, left = finding.result, finding.beside, finding.result.leave_one_out
     return (
-        _titled(one),
+        _titled(finding),
         points(result.delta_pp),
         interval(other.ci_low_pp, other.ci_high_pp),
         probability(other.p_value),
@@ -123,9 +123,9 @@ def claims(runs: Sequence[Facts]) -> Body | None:
     """The claim audit: every comparison of the roster that a run has arms for."""
     rows: list[Row] = []
     for facts in runs:
-        made = findings(facts, tuple(ROSTER.values()))
-        rows += [(_run_name(facts),)] if made and len(runs) > 1 else []
-        rows += [(one.factor, one.asks, one.name, *_claimed(_evidence(one))) for one in made]
+        tested = findings(facts, tuple(ROSTER.values()))
+        rows += [(_run_name(facts),)] if tested and len(runs) > 1 else []
+        rows += [(finding.factor, finding.asks, finding.name, *_claimed(_evidence(finding))) for finding in tested]
     note = f"{MULTIPLICITY}.{not_shown(runs[0], tuple(ROSTER.values()))}"
     columns = ("Factor", "Question", "Contrast", *_claimed(_evidence_columns(runs[0])))
     return Body(columns=columns, rows=tuple(rows), note=note)
@@ -225,16 +225,16 @@ def substitution(facts: Facts) -> Body | None:
     seeds = "/".join(str(seed) for seed in facts.seeds)
     return Body(
         columns=("Other method", "Memory's fixes it solves", "%", f"% ({seeds})", "Base rate %", "Enrichment"),
-        rows=tuple(_substituted(name, one) for name, one in solved.items() if one.failures),
+        rows=tuple(_substituted(name, shared) for name, shared in solved.items() if shared.failures),
         note="Base rate: the share of all failures of the bare solver that the method solves. An enrichment near 1"
         " would speak against substitution.",
     )
 
 
-def _substituted(name: str, one: Substitution) -> Row:
-    times = f"{one.enrichment:.1f}×" if one.enrichment == one.enrichment else NONE
-    shares = percent(one.share, 0), per_seed(one.per_seed, 0), percent(one.base_rate), times
-    return name, f"{one.also_solved} of {one.fixes}", *shares
+def _substituted(name: str, shared: Substitution) -> Row:
+    times = f"{shared.enrichment:.1f}×" if shared.enrichment == shared.enrichment else NONE
+    shares = percent(shared.share, 0), per_seed(shared.per_seed, 0), percent(shared.base_rate), times
+    return name, f"{shared.also_solved} of {shared.fixes}", *shares
 
 
 def card_usage(facts: Facts) -> Body | None:
@@ -242,9 +242,9 @@ def card_usage(facts: Facts) -> Body | None:
     rows = []
     for arm in sorted(facts.varying("k"), key=lambda arm: arm.k):
         fixed = fixes(facts.pairs(facts.bare, arm))
-        used = [one for seed in facts.seeds if (one := _used(facts, arm, seed, fixed)).cards]
+        used = [use for seed in facts.seeds if (use := _used(facts, arm, seed, fixed)).cards]
         if used:
-            total = str(sum(one.cards for one in used)), number(sum(one.slots for one in used))
+            total = str(sum(use.cards for use in used)), number(sum(use.slots for use in used))
             rows.append((f"k={arm.k}", *total, *_ranges(used)))
     return Body(
         columns=("Width", "Cards", "Slots", "In a fix window %", "Top tenth's share %", "Gini", "Never retrieved %"),
@@ -266,8 +266,8 @@ def _ranges(used: Sequence[BankUse]) -> Row:
         return low if low == high else f"{low}–{high}"
 
     return (
-        span([one.in_fix_windows for one in used], 0),
-        span([one.top_decile for one in used], 0),
-        span([one.gini for one in used], 2),
-        span([one.never_retrieved for one in used], 0),
+        span([use.in_fix_windows for use in used], 0),
+        span([use.top_decile for use in used], 0),
+        span([use.gini for use in used], 2),
+        span([use.never_retrieved for use in used], 0),
     )

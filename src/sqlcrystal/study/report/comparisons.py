@@ -148,8 +148,8 @@ def _arm(facts: Facts, wanted: str | Mapping[str, object], *, recorded: bool = T
 
 def findings(facts: Facts, planned: Sequence[Planned]) -> tuple[Finding, ...]:
     """Every planned comparison the study has both arms for, in order."""
-    family = {frozenset((one.a, one.b)): one for one in contrasts(facts) if one.confirmatory}
-    made = []
+    family = {frozenset((contrast.a, contrast.b)): contrast for contrast in contrasts(facts) if contrast.confirmatory}
+    compared = []
     for plan in planned:
         a, b = resolve(facts, plan)
         finding = _compared(facts, a, b, key=plan.key, asks=plan.asks, factor=plan.factor)
@@ -157,8 +157,8 @@ def findings(facts: Facts, planned: Sequence[Planned]) -> tuple[Finding, ...]:
             continue
         # A designated contrast keeps its role whichever way round the roster reads it.
         twin = family.get(frozenset((finding.a, finding.b)))
-        made.append(replace(finding, confirmatory=True, family=twin.family) if twin else finding)
-    return tuple(made)
+        compared.append(replace(finding, confirmatory=True, family=twin.family) if twin else finding)
+    return tuple(compared)
 
 
 def finding(facts: Facts, key: str) -> Finding | None:
@@ -173,23 +173,31 @@ def headline(facts: Facts) -> Finding | None:
 
 def contrasts(facts: Facts) -> tuple[Finding, ...]:
     """The contrasts of the study file that were run; memory against none is read before the other confirmatory ones."""
-    made = []
+    compared = []
     for contrast in facts.manifest.contrasts:
         a, b = facts.arms.get(contrast.a), facts.arms.get(contrast.b)
         factor = b.factor if b else ""
-        run = _compared(facts, a, b, key=contrast.name, asks="", factor=factor)
-        made += [replace(run, confirmatory=contrast.confirmatory)] if run else []
-    family = _family(facts, {one.key: one.result.p_value for one in made})
-    return tuple(replace(one, family=family[one.key]) if one.confirmatory else one for one in made)
+        finding = _compared(facts, a, b, key=contrast.name, asks="", factor=factor)
+        compared += [replace(finding, confirmatory=contrast.confirmatory)] if finding else []
+    family = _family(facts, {finding.key: finding.result.p_value for finding in compared})
+    return tuple(
+        replace(finding, family=family[finding.key]) if finding.confirmatory else finding for finding in compared
+    )
 
 
 def oriented(facts: Facts) -> tuple[Finding, ...]:
     """The contrasts as a reader meets them: with the roster's question and turned its way, where it has one."""
-    roster = {frozenset((one.a, one.b)): one for one in reversed(findings(facts, tuple(ROSTER.values())))}
+    roster = {
+        frozenset((finding.a, finding.b)): finding for finding in reversed(findings(facts, tuple(ROSTER.values())))
+    }
     shown = []
-    for one in contrasts(facts):
-        twin = roster.get(frozenset((one.a, one.b)))
-        shown.append(replace(twin, key=one.key, confirmatory=one.confirmatory, family=one.family) if twin else one)
+    for contrast in contrasts(facts):
+        twin = roster.get(frozenset((contrast.a, contrast.b)))
+        shown.append(
+            replace(twin, key=contrast.key, confirmatory=contrast.confirmatory, family=contrast.family)
+            if twin
+            else contrast
+        )
     return tuple(shown)
 
 

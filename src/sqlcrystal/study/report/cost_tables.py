@@ -164,9 +164,9 @@ def payback(workload: Workload) -> Callable[[Facts], Body | None]:
     def build(facts: Facts) -> Body | None:
         rates = sorted({*RECURRENCES, workload.recurrence})
         rows = [
-            _payback_row(rate, found)
+            _payback_row(rate, break_even)
             for rate in rates
-            if (found := _break_even(facts, replace(workload, recurrence=rate)))
+            if (break_even := _break_even(facts, replace(workload, recurrence=rate)))
         ]
         columns = (
             "Questions that recur",
@@ -208,14 +208,14 @@ def _break_even(facts: Facts, workload: Workload) -> BreakEven | None:
     )
 
 
-def _payback_row(rate: float, found: BreakEven) -> Row:
+def _payback_row(rate: float, break_even: BreakEven) -> Row:
     never = "never"
-    ends = [number(end) if end else never for end in (found.earliest, found.latest)]
+    ends = [number(end) if end else never for end in (break_even.earliest, break_even.latest)]
     return (
         f"{100 * rate:g}%",
-        f"{found.gain_per_query:.6f}",
-        f"{found.overhead_per_query:.6f}",
-        f"{found.construction:.4f}",
-        number(found.queries) if found.queries is not None else never,
-        " to ".join(dict.fromkeys(ends)) if found.has_interval else NONE,
+        f"{break_even.gain_per_query:.6f}",
+        f"{break_even.overhead_per_query:.6f}",
+        f"{break_even.construction:.4f}",
+        number(break_even.queries) if break_even.queries is not None else never,
+        " to ".join(dict.fromkeys(ends)) if break_even.has_interval else NONE,
     )

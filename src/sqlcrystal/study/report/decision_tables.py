@@ -55,14 +55,16 @@ def writers(facts: Facts) -> Body | None:
 
 def equivalence(facts: Facts) -> Body | None:
     """Formats, sources, retrievers and bank sizes against a margin fixed beforehand."""
-    made = findings(facts, [ROSTER[key] for key in EQUIVALENCE_KEYS])
+    compared = findings(facts, [ROSTER[key] for key in EQUIVALENCE_KEYS])
     rows = []
-    for one in made:
-        tested = facts.equivalence(facts.arms[one.a], facts.arms[one.b])
+    for comparison in compared:
+        tested = facts.equivalence(facts.arms[comparison.a], facts.arms[comparison.b])
         if tested is None:
             continue
         same = ("yes" if tested.equivalent else "no") if tested.p_value is not None else tested.undefined
-        rows.append((one.factor, one.name, points(one.result.delta_pp), probability(tested.p_value), same))
+        rows.append(
+            (comparison.factor, comparison.name, points(comparison.result.delta_pp), probability(tested.p_value), same)
+        )
     margin, band = facts.manifest.equivalence_margin, observed_drift(facts)
     drift = (
         f" Reruns of one configuration differed by {band.median_pp:.2f} (median) to {band.max_pp:.2f} pp (maximum)."
@@ -80,10 +82,10 @@ def sources(facts: Facts) -> Body | None:
     for plan in (ROSTER[key] for key in SOURCE_KEYS):
         matched, source = resolve(facts, plan)
         rows += [_source_row(facts, arm) for arm in (source, matched) if arm is not None and arm is not facts.default]
-        if matched and source and (one := finding(facts, plan.key)):
+        if matched and source and (comparison := finding(facts, plan.key)):
             by_seed = effects(facts.pairs(matched, source), lambda pair: str(pair.after.seed))
             alone = "/".join(probability(effect_of_seed.mcnemar_p) for effect_of_seed in by_seed)
-            tested.append(f"{one.name}: {effect(one)}; McNemar p per seed {alone}.")
+            tested.append(f"{comparison.name}: {effect(comparison)}; McNemar p per seed {alone}.")
     if not rows:
         return None
     rows.append(_source_row(facts, facts.default))
@@ -114,15 +116,15 @@ def width_by_writer(facts: Facts) -> Body | None:
         for writer, ks in kept.items()
         for k in ks
     )
-    tested = [one for key in ("width", "width-3", "width-5", "wide-full") if (one := finding(facts, key))]
-    said = [f"{one.name}: {effect(one)} ({one.role})." for one in tested]
+    tested = [comparison for key in ("width", "width-3", "width-5", "wide-full") if (comparison := finding(facts, key))]
+    sentences = [f"{comparison.name}: {effect(comparison)} ({comparison.role})." for comparison in tested]
     shared = same_window(facts.pairs(facts.find(k=1), facts.find(k=10)))
     if shared.whole:
-        said.append(
+        sentences.append(
             f"{shared.part} of {shared.whole} pairs see the same cards at k=1 and k=10:"
             " the bank of their database holds no more."
         )
-    return Body(columns=("Writer", "k", *arm_columns(facts)[1:]), rows=rows, note=" ".join(said))
+    return Body(columns=("Writer", "k", *arm_columns(facts)[1:]), rows=rows, note=" ".join(sentences))
 
 
 def bank_fraction(arm: Arm) -> float | None:
@@ -148,9 +150,11 @@ def bank_by_width(facts: Facts) -> Body | None:
             rows.append((f"{size:g}%" if first else "", cards, str(k), *arm_row(facts, arm)[1:]))
     seeds = "/".join(str(seed) for seed in facts.seeds)
     keys = ("three-quarter-bank", "half-bank", "quarter-bank", "wide-full")
-    tested = [one for key in keys if (one := finding(facts, key))]
+    tested = [comparison for key in keys if (comparison := finding(facts, key))]
     pooled = [
-        f"{one.name}: {points(one.result.delta_pp)}, McNemar p {probability(one.result.mcnemar_p)}." for one in tested
+        f"{comparison.name}: {points(comparison.result.delta_pp)},"
+        f" McNemar p {probability(comparison.result.mcnemar_p)}."
+        for comparison in tested
     ]
     columns = ("Bank", f"Cards ({seeds})", "k", *arm_columns(facts)[1:])
     return Body(columns=columns, rows=tuple(rows), note=" ".join(["Smaller banks are nested in larger ones.", *pooled]))
@@ -199,8 +203,8 @@ def matched_admission(facts: Facts) -> Body | None:
     rows: list[Row] = [_admission_row(facts, facts.bare)]
     for heading, arms in groups.items():
         rows += [(heading,), *(_admission_row(facts, arm) for arm in arms)] if arms else []
-    tested = [one for key in ("origin-0", "origin-1", *gates) if (one := finding(facts, key))]
-    note = " ".join(f"{one.name}: {effect(one)}." for one in tested)
+    tested = [comparison for key in ("origin-0", "origin-1", *gates) if (comparison := finding(facts, key))]
+    note = " ".join(f"{comparison.name}: {effect(comparison)}." for comparison in tested)
     name, *columns = arm_columns(facts, "Configuration")
     seeds = "/".join(str(seed) for seed in facts.seeds)
     return Body(columns=(name, f"Cards ({seeds})", "Right cards %", *columns), rows=tuple(rows), note=note)

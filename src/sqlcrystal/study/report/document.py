@@ -76,7 +76,7 @@ def make_document(
     """Compute everything a report shows; the first run, which lies in `folder`, is reported, the others beside it."""
     facts = runs[0]
     summary = summarize(facts)
-    made, absent = _sections(runs, workload, against_paper=against_paper)
+    sections, absent = _sections(runs, workload, against_paper=against_paper)
     answered = {finding.key for finding in findings(facts, tuple(ROSTER.values()))}
     waiting = [plan.asks for plan in ROSTER.values() if plan.key not in answered and in_design(facts, plan)]
     forest = every_contrast(facts)
@@ -85,7 +85,7 @@ def make_document(
         summary=summary,
         sentences=sentences(facts, summary),
         contrasts=forest if isinstance(forest, Figure) else None,
-        sections=made,
+        sections=sections,
         gallery=gallery(facts),
         completeness=completeness(facts, folder),
         waiting=tuple(waiting),
@@ -102,10 +102,10 @@ def _sections(
     drawn = all_figures(runs[0], against_paper=against_paper)
     kept, absent = [], [figure for figure in drawn if isinstance(figure, Absent)]
     for index, (heading, specs) in enumerate(table_sections(workload).items()):
-        made = [spec.make(runs) for spec in specs]
+        results = [spec.make(runs) for spec in specs]
         figures = tuple(f for f in drawn if isinstance(f, Figure) and FIGURE_SECTIONS[f.key] == index)
-        tables = tuple(table for table in made if isinstance(table, ReportTable))
-        absent += [table for table in made if isinstance(table, Absent)]
+        tables = tuple(table for table in results if isinstance(table, ReportTable))
+        absent += [table for table in results if isinstance(table, Absent)]
         if figures or tables:
             kept.append(Section(heading=heading, figures=figures, tables=tables))
     return tuple(kept), tuple(absent)

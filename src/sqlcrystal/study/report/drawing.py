@@ -62,11 +62,11 @@ class Figure:
 
 def page_svgs(figure: Figure) -> tuple[str, ...]:
     """One inline SVG per panel: ids of its own, ink in the page's text colour, no fixed size."""
-    made = []
+    drawings = []
     for index, panel in enumerate(figure.panels):
         text = _save(figure, (panel,), "svg").decode()
-        made.append(_inline(text, f"{figure.key}-{index}", figure.title, panel.width))
-    return tuple(made)
+        drawings.append(_inline(text, f"{figure.key}-{index}", figure.title, panel.width))
+    return tuple(drawings)
 
 
 def files(figure: Figure) -> dict[str, bytes]:

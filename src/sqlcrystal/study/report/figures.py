@@ -133,27 +133,27 @@ def _bracket(axes: "Axes", x: float, low: float, high: float, text: str) -> None
 
 
 def _databases(axes: "Axes", facts: Facts) -> None:
-    made = database_effects(facts)[::-1]
-    values = [effect.delta_pp for effect, _ in made]
+    effects = database_effects(facts)[::-1]
+    values = [effect.delta_pp for effect, _ in effects]
     colours = [BLUE if value > 0 else VERMILION if value < 0 else QUIET for value in values]
     axes.axvline(0, color=INK, linewidth=0.8)
-    axes.hlines(range(len(made)), 0, values, color=colours, linewidth=1.6)
-    axes.scatter(values, range(len(made)), color=colours, s=34, zorder=3)
-    axes.set_yticks(range(len(made)), [effect.name for effect, _ in made])
+    axes.hlines(range(len(effects)), 0, values, color=colours, linewidth=1.6)
+    axes.scatter(values, range(len(effects)), color=colours, s=34, zorder=3)
+    axes.set_yticks(range(len(effects)), [effect.name for effect, _ in effects])
     axes.tick_params(axis="y", length=0)
     low, high = min(0.0, *values), max(0.0, *values)
     room = max(high - low, 1.0)
     axes.set_xlim(low - 0.08 * room, high + 0.52 * room)
-    for y, (effect, cards) in enumerate(made):
+    for y, (effect, cards) in enumerate(effects):
         axes.annotate(f"{points(effect.delta_pp, 1)}", (high + 0.24 * room, y), ha="right", va="center", fontsize=7.5)
         axes.annotate(
             f"{effect.n} · {cards}", (high + 0.50 * room, y), ha="right", va="center", fontsize=7.5, color=QUIET
         )
-    axes.annotate("pp", (high + 0.24 * room, len(made) - 0.35), ha="right", va="bottom", fontsize=7.5)
+    axes.annotate("pp", (high + 0.24 * room, len(effects) - 0.35), ha="right", va="bottom", fontsize=7.5)
     axes.annotate(
-        "n · cards", (high + 0.50 * room, len(made) - 0.35), ha="right", va="bottom", fontsize=7.5, color=QUIET
+        "n · cards", (high + 0.50 * room, len(effects) - 0.35), ha="right", va="bottom", fontsize=7.5, color=QUIET
     )
-    axes.set_ylim(-0.7, len(made) + 0.1)
+    axes.set_ylim(-0.7, len(effects) + 0.1)
     axes.set_xticks([tick for tick in axes.get_xticks() if low - 0.08 * room <= tick <= high + 0.05 * room])
     axes.set_xlabel("Change with memory (percentage points)")
     axes.set_title("(b) By database")
@@ -166,10 +166,16 @@ def every_contrast(facts: Facts) -> Drawn:
     """All contrasts of the study with their intervals, the headline first."""
     title, lead = "All contrasts, the headline first", headline(facts)
     named = list(oriented(facts))
-    first = [one for one in named if lead and {one.a, one.b} == {lead.a, lead.b}] or ([lead] if lead else [])
-    confirmatory = [one for one in named if one.confirmatory and one not in first]
-    ordered = [*first, *confirmatory, *(one for one in named if one not in first and one not in confirmatory)]
-    judged_at_all = any(one.result.p_value is not None for one in ordered)
+    first = [contrast for contrast in named if lead and {contrast.a, contrast.b} == {lead.a, lead.b}] or (
+        [lead] if lead else []
+    )
+    confirmatory = [contrast for contrast in named if contrast.confirmatory and contrast not in first]
+    ordered = [
+        *first,
+        *confirmatory,
+        *(contrast for contrast in named if contrast not in first and contrast not in confirmatory),
+    ]
+    judged_at_all = any(contrast.result.p_value is not None for contrast in ordered)
     if not judged_at_all or verdict(facts) == NOTHING_BANKED:
         return Absent(
             key="contrasts", title=f"Figure: {title}", needs="contrasts in the study file whose arms were run"
@@ -189,12 +195,12 @@ def intervals(
     facts: Facts, planned: Sequence[Planned], paper: Mapping[str, Published], *, key: str, title: str
 ) -> Drawn:
     """Effects with 95 % intervals; filled points are told from zero."""
-    made = findings(facts, planned)
-    if len(made) < 2:
+    compared = findings(facts, planned)
+    if len(compared) < 2:
         needs = "two or more of these comparisons: " + " ".join(plan.asks for plan in planned)
         return Absent(key=key, title=f"Figure: {title}", needs=needs.rstrip("."))
     theirs = " Diamonds: the figures published in the paper, another model and benchmark." if paper else ""
-    return Figure(key, title, f"{_explained(facts)}{theirs} {sample(facts)}", forest_panels(made, paper))
+    return Figure(key, title, f"{_explained(facts)}{theirs} {sample(facts)}", forest_panels(compared, paper))
 
 
 # ── width and bank size ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,18 +235,22 @@ def widths(facts: Facts) -> Drawn:
 
 def _tested(facts: Facts) -> str:
     """The width and bank-size contrasts with their p values: clustered for the endpoint, pooled beside it."""
-    made = [one for key in (*WIDTH_KEYS, *BANK_KEYS) if (one := finding(facts, key))]
+    compared = [comparison for key in (*WIDTH_KEYS, *BANK_KEYS) if (comparison := finding(facts, key))]
     return " ".join(
-        f"{one.name}: {points(one.result.delta_pp)} pp, p {probability(one.result.p_value)}"
-        f" (pooled McNemar {probability(one.result.mcnemar_p)})."
-        for one in made
+        f"{comparison.name}: {points(comparison.result.delta_pp)} pp, p {probability(comparison.result.p_value)}"
+        f" (pooled McNemar {probability(comparison.result.mcnemar_p)})."
+        for comparison in compared
     )
 
 
 def _beneath(facts: Facts, keys: Sequence[str]) -> str:
     """The first of these contrasts that was run, for a line beneath an axis."""
-    one = next((one for key in keys if (one := finding(facts, key))), None)
-    return f"\n{one.name}: {points(one.result.delta_pp)} pp, p {probability(one.result.p_value)}" if one else ""
+    comparison = next((comparison for key in keys if (comparison := finding(facts, key))), None)
+    return (
+        f"\n{comparison.name}: {points(comparison.result.delta_pp)} pp, p {probability(comparison.result.p_value)}"
+        if comparison
+        else ""
+    )
 
 
 Grid = dict[str, list[tuple[float, Arm]]]
@@ -248,12 +258,12 @@ Grid = dict[str, list[tuple[float, Arm]]]
 
 def _grid(arms: Sequence[Arm], line: Callable[[Arm], str], place: Callable[[Arm], float]) -> Grid:
     """Arms by line and place, lines of one point left out."""
-    made: Grid = {}
+    grid: Grid = {}
     for arm in arms:
-        made.setdefault(line(arm), []).append((place(arm), arm))
+        grid.setdefault(line(arm), []).append((place(arm), arm))
     return {
         name: sorted(places, key=lambda placed: placed[0])
-        for name, places in sorted(made.items(), key=lambda item: [int(part) for part in re.findall(r"\d+", item[0])])
+        for name, places in sorted(grid.items(), key=lambda item: [int(part) for part in re.findall(r"\d+", item[0])])
         if len(places) > 1
     }
 

@@ -51,9 +51,9 @@ def gallery(facts: Facts) -> tuple[Exhibit, ...]:
 
 
 def _choose(facts: Facts, pairs: Sequence[Pair], stable: set[str], limit: int) -> list[Exhibit]:
-    made = [_exhibit(facts, pair, pair.after.question in stable) for pair in pairs]
+    exhibits = [_exhibit(facts, pair, pair.after.question in stable) for pair in pairs]
     ranked = sorted(
-        made, key=lambda e: (not e.stable, not any(c.traced for c in e.cards), e.database, e.question, e.seed)
+        exhibits, key=lambda e: (not e.stable, not any(c.traced for c in e.cards), e.database, e.question, e.seed)
     )
     picked: list[Exhibit] = []
     for fresh_database in (True, False):

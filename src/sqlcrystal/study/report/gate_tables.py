@@ -93,7 +93,7 @@ def engine(facts: Facts) -> Body | None:
             passes[f"{arm.name}, held-out repair"] = rows
     for arm, rows in _collections(facts, admission="engine"):
         passes[f"{arm.name}, collection"] = rows
-    made = {name: watched for name, rows in passes.items() if (watched := detector(rows))}
+    detectors = {name: watched for name, rows in passes.items() if (watched := detector(rows))}
     oracle = percent(percent_right(facts.repairs))
     columns = (
         "Where",
@@ -113,7 +113,9 @@ def engine(facts: Facts) -> Body | None:
         " is gone; neither sees gold. False alarms: right answers that it rang for."
         + (f" With the oracle for both, repair reaches P_K = {oracle}%." if facts.repairs else "")
     )
-    return Body(columns=columns, rows=tuple(_detector_row(*one) for one in made.items()), note=note)
+    return Body(
+        columns=columns, rows=tuple(_detector_row(name, watched) for name, watched in detectors.items()), note=note
+    )
 
 
 def _detector_row(name: str, watched: Detector) -> Row:

@@ -33,8 +33,10 @@ def controls(facts: Facts) -> Body | None:
         "mmr-bm25",
         "payload",
     )
-    tested = [one for key in keys if (one := finding(facts, key))]
-    note = f"Held-out transfer EX, %, k={facts.default.k}. " + " ".join(f"{one.name}: {effect(one)}." for one in tested)
+    tested = [comparison for key in keys if (comparison := finding(facts, key))]
+    note = f"Held-out transfer EX, %, k={facts.default.k}. " + " ".join(
+        f"{comparison.name}: {effect(comparison)}." for comparison in tested
+    )
     rows = tuple(arm_row(facts, arm) for arm in (facts.bare, *present, facts.default))
     return Body(columns=arm_columns(facts), rows=rows, note=note)
 

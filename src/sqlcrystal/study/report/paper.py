@@ -79,13 +79,13 @@ class Paper(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def by_key(self) -> dict[str, Published]:
         """The comparisons by their key in the roster."""
-        return {one.key: one for one in self.comparison}
+        return {published.key: published for published in self.comparison}
 
     def tables(self) -> tuple[ReportTable, ...]:
         """The paper's tables, ready to render."""
         return tuple(
-            ReportTable(key=f"paper-{key}", title=f"Paper: {one.title}", columns=one.columns, rows=one.rows)
-            for key, one in self.table.items()
+            ReportTable(key=f"paper-{key}", title=f"Paper: {table.title}", columns=table.columns, rows=table.rows)
+            for key, table in self.table.items()
         )
 
 
@@ -136,7 +136,7 @@ def _headline_rows(ours: Summary, theirs: Headline) -> tuple[tuple[str, ...], ..
 
 
 def _comparison_rows(facts: Facts) -> list[tuple[str, ...]]:
-    mine = {one.key: one for one in findings(facts, tuple(ROSTER.values()))}
+    mine = {finding.key: finding for finding in findings(facts, tuple(ROSTER.values()))}
     rows: list[tuple[str, ...]] = []
     for key, plan in ROSTER.items():
         own, other = mine.get(key), published().by_key.get(key)

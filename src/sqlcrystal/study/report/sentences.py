@@ -41,18 +41,22 @@ class Sentences(Struct, frozen=True, kw_only=True):
 def sentences(facts: Facts, summary: Summary) -> Sentences:
     """Say what the numbers say, and no more."""
     named = oriented(facts)
-    seen = {frozenset((one.a, one.b)) for one in named}
-    planned = [one for one in findings(facts, (*MECHANISM, *DECISIONS)) if frozenset((one.a, one.b)) not in seen]
+    seen = {frozenset((finding.a, finding.b)) for finding in named}
+    planned = [
+        finding
+        for finding in findings(facts, (*MECHANISM, *DECISIONS))
+        if frozenset((finding.a, finding.b)) not in seen
+    ]
     lead = headline(facts)
     first = frozenset((lead.a, lead.b)) if lead else frozenset()
-    every = [one for one in (*named, *planned) if frozenset((one.a, one.b)) != first]
+    every = [finding for finding in (*named, *planned) if frozenset((finding.a, finding.b)) != first]
     return Sentences(
         asked=_asked(facts, summary),
         found=_found(summary),
         sure=_sure(lead, summary),
         more=tuple(_more(facts, summary)),
-        supported=tuple(_told(one) for one in every if one.supported),
-        open=tuple(_untold(one) for one in every if not one.supported),
+        supported=tuple(_told(finding) for finding in every if finding.supported),
+        open=tuple(_untold(finding) for finding in every if not finding.supported),
         scope=_scope(facts, summary),
     )
 
@@ -115,7 +119,7 @@ def _capital(text: str) -> str:
 
 def _more(facts: Facts, summary: Summary) -> list[str]:
     """Repair, replay and retention, and how the databases fared."""
-    said = []
+    sentences = []
     ratio = facts.ratio(facts.default)
     if summary.pk is not None:
         share = ""
@@ -124,18 +128,18 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
             share = (
                 f" Memory's lift is {percent(summary.cr)}% of what that adds (the crystallization ratio, CR; {shape})."
             )
-        said.append(
+        sentences.append(
             f"Repair on demand, where an oracle says which answers are wrong and nothing is stored, reaches"
             f" {percent(summary.pk)}% (P_K).{share}"
         )
     if summary.pe is not None:
-        said.append(
+        sentences.append(
             f"Repair without an oracle, on what the database engine shows, reaches {percent(summary.pe)}% (P_E)."
         )
     if summary.replay is not None:
         kept = f", {percent(summary.retention)}% when that card is removed" if summary.retention is not None else ""
         bare = f", {percent(summary.rerun_floor)}% without memory" if summary.rerun_floor is not None else ""
-        said.append(
+        sentences.append(
             f"A banked question asked again is right {percent(summary.replay)}% of the time with its own card"
             f"{kept}{bare}."
         )
@@ -144,39 +148,45 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
     if len(effects) > 1:
         gained, lost = sum(e.net > 0 for e in effects), [e.name for e in effects if e.net < 0]
         down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""
-        said.append(f"{gained} of {plural(len(effects), 'database')} gain{down}.")
-    return said
+        sentences.append(f"{gained} of {plural(len(effects), 'database')} gain{down}.")
+    return sentences
 
 
-def _title(one: Finding) -> str:
-    return f"{one.asks} {one.name}" if one.asks else one.name
+def _title(finding: Finding) -> str:
+    return f"{finding.asks} {finding.name}" if finding.asks else finding.name
 
 
-def _told(one: Finding) -> str:
-    higher = "higher" if one.result.delta_pp > 0 else "lower"
-    claim = ROSTER[one.key].reading if one.key in ROSTER else ""
-    meant = f" In line with the claim that {claim}." if claim and one.result.delta_pp > 0 else ""
-    return f"{_title(one)}: accuracy is {abs(one.result.delta_pp):.2f} pp {higher}, {_evidence(one)}.{meant}"
+def _told(finding: Finding) -> str:
+    higher = "higher" if finding.result.delta_pp > 0 else "lower"
+    claim = ROSTER[finding.key].reading if finding.key in ROSTER else ""
+    meant = f" In line with the claim that {claim}." if claim and finding.result.delta_pp > 0 else ""
+    return (
+        f"{_title(finding)}: accuracy is {abs(finding.result.delta_pp):.2f} pp {higher}, {_evidence(finding)}.{meant}"
+    )
 
 
-def _untold(one: Finding) -> str:
-    return f"{_title(one)}: {points(one.result.delta_pp)} pp, {_evidence(one)}; {one.verdict}."
+def _untold(finding: Finding) -> str:
+    return f"{_title(finding)}: {points(finding.result.delta_pp)} pp, {_evidence(finding)}; {finding.verdict}."
 
 
-def _evidence(one: Finding) -> str:
-    if one.result.p_value is None:
-        return one.role
-    holm = f", Holm {probability(one.family.holm_p)}" if one.family and one.family.holm_p is not None else ""
-    ends = interval(one.result.ci_low_pp, one.result.ci_high_pp)
-    return f"95% interval {ends}, p {probability(one.result.p_value)}{holm} ({one.role})"
+def _evidence(finding: Finding) -> str:
+    if finding.result.p_value is None:
+        return finding.role
+    holm = (
+        f", Holm {probability(finding.family.holm_p)}" if finding.family and finding.family.holm_p is not None else ""
+    )
+    ends = interval(finding.result.ci_low_pp, finding.result.ci_high_pp)
+    return f"95% interval {ends}, p {probability(finding.result.p_value)}{holm} ({finding.role})"
 
 
 def _scope(facts: Facts, summary: Summary) -> tuple[str, ...]:
     count, family = completeness(facts), [contrast.name for contrast in designated(facts)]
-    said = []
+    caveats = []
     if count.interim:
-        said.append(f"Interim: {count.counted}. Readings may change until all are; the family of contrasts does not.")
-    said += [
+        caveats.append(
+            f"Interim: {count.counted}. Readings may change until all are; the family of contrasts does not."
+        )
+    caveats += [
         f"One model ({summary.model}), one benchmark ({summary.benchmark}), {plural(summary.n_databases, 'database')},"
         f" {plural(len(summary.seeds), 'seed')}; intervals treat databases as the clusters.",
         f"Confirmatory: {listed(family)}. Everything else is exploratory."
@@ -185,4 +195,4 @@ def _scope(facts: Facts, summary: Summary) -> tuple[str, ...]:
         "The ratio is descriptive: it can be negative or exceed 100%, and compares only runs with the same solver,"
         " split and repair budget.",
     ]
-    return tuple(said)
+    return tuple(caveats)

@@ -110,7 +110,7 @@ def summarize(facts: Facts) -> Summary:
         arms_recorded=count.recorded,
         arms_planned=len(count.arms),
         seeds=manifest.seeds,
-        contrasts=tuple(_contrast(one) for one in contrasts(facts)),
+        contrasts=tuple(_contrast(finding) for finding in contrasts(facts)),
         multiplicity=MULTIPLICITY,
         **_accuracies(facts),
         **_lift(headline(facts)),
@@ -195,21 +195,21 @@ def _question_level(lift: Finding) -> Interval | None:
     return None if alone is None or alone.low is None or alone.high is None else (alone.low, alone.high)
 
 
-def _two_stage(one: Finding) -> Comparison:
-    return one.result if one.result.method == "two-stage" else one.beside
+def _two_stage(finding: Finding) -> Comparison:
+    return finding.result if finding.result.method == "two-stage" else finding.beside
 
 
-def _contrast(one: Finding) -> ContrastSummary:
-    result, bootstrapped, left = one.result, _two_stage(one), one.result.leave_one_out
+def _contrast(finding: Finding) -> ContrastSummary:
+    result, bootstrapped, left = finding.result, _two_stage(finding), finding.result.leave_one_out
     return ContrastSummary(
-        name=one.key,
-        a=one.a,
-        b=one.b,
+        name=finding.key,
+        a=finding.a,
+        b=finding.b,
         delta_pp=result.delta_pp,
         ci_pp=_interval(result),
         ci_two_stage_pp=_interval(bootstrapped),
         p_value=result.p_value,
-        p_holm=one.family.holm_p if one.family else None,
+        p_holm=finding.family.holm_p if finding.family else None,
         p_two_stage=bootstrapped.p_value,
         p_sign_flip=result.sign_flip_p,
         mcnemar_p=result.mcnemar_p,
@@ -221,9 +221,9 @@ def _contrast(one: Finding) -> ContrastSummary:
         broke=result.broke,
         n=result.n,
         unevaluable=result.unevaluable,
-        status=one.status,
-        primary=one.primary,
-        supported=one.supported,
-        supported_alone=one.told_from_zero,
+        status=finding.status,
+        primary=finding.primary,
+        supported=finding.supported,
+        supported_alone=finding.told_from_zero,
         undefined=result.undefined,
     )

@@ -131,28 +131,28 @@ def headroom(runs: Sequence[Facts]) -> Body | None:
 def database_effects(facts: Facts) -> list[tuple[Effect, int]]:
     """Per database, the effect of memory and the cards of its bank over all seeds; best first."""
     cards = Counter(card.database for card in facts.cards(facts.default))
-    made = effects(facts.headline, lambda pair: pair.after.database)
-    return [(effect, cards[effect.name]) for effect in sorted(made, key=lambda e: (-e.delta_pp, e.name))]
+    by_database = effects(facts.headline, lambda pair: pair.after.database)
+    return [(effect, cards[effect.name]) for effect in sorted(by_database, key=lambda e: (-e.delta_pp, e.name))]
 
 
 def per_database(facts: Facts) -> Body | None:
     """How the lift spreads over databases, and whether card counts predict it."""
-    made = database_effects(facts)
-    if not made:
+    by_database = database_effects(facts)
+    if not by_database:
         return None
-    r = correlation([cards for _, cards in made], [effect.delta_pp for effect, _ in made])
-    gained = sum(effect.net > 0 for effect, _ in made)
-    share = top_share([effect.net for effect, _ in made])
+    r = correlation([cards for _, cards in by_database], [effect.delta_pp for effect, _ in by_database])
+    gained = sum(effect.net > 0 for effect, _ in by_database)
+    share = top_share([effect.net for effect, _ in by_database])
     carried = f" The top three carry {percent(share, 0)}% of the net gain." if share is not None else ""
     predicts = f" Card count and lift: Pearson r = {points(r)}." if points(r) != NONE else ""
     rows = tuple(
         (e.name, str(e.n), str(cards), percent(e.before), points(e.delta_pp), points(e.net, 0), f"{e.fixed}/{e.broke}")
-        for e, cards in made
+        for e, cards in by_database
     )
     return Body(
         columns=("Database", "n", "Cards", "Floor %", "Δ (pp)", "Net questions", "Fixed/broke"),
         rows=rows,
-        note=f"Seeds pooled. {gained} of {plural(len(made), 'database')} gain.{carried}{predicts}",
+        note=f"Seeds pooled. {gained} of {plural(len(by_database), 'database')} gain.{carried}{predicts}",
     )
 
 
@@ -213,9 +213,9 @@ def flips(facts: Facts) -> Body | None:
     pairs: Sequence[Pair] = facts.headline
     if not pairs:
         return None
-    made = (*effects(pairs, lambda pair: f"seed {pair.after.seed}"), *effects(pairs, lambda _: "all seeds"))
+    by_seed = (*effects(pairs, lambda pair: f"seed {pair.after.seed}"), *effects(pairs, lambda _: "all seeds"))
     rows: list[Row] = [
-        (e.name, str(e.n), str(e.fixed), str(e.broke), points(e.net, 0), probability(e.mcnemar_p)) for e in made
+        (e.name, str(e.n), str(e.fixed), str(e.broke), points(e.net, 0), probability(e.mcnemar_p)) for e in by_seed
     ]
     stable = stability(pairs)
     fixed, broken = len(stable.stable_fixes), len(stable.stable_breaks)

@@ -44,13 +44,13 @@ def judged(result: Comparison) -> str:
 def kept_ratios(estimate: RatioEstimate) -> str:
     """The interval of a ratio, which may be unbounded, and how many resamples had no ratio at all."""
     between = interval(estimate.low, estimate.high, 1)
-    said = {
+    words = {
         "bounded": f"95% interval {between}",
         "outside": f"95% interval unbounded: anything outside {between}",
         "unbounded": "95% interval unbounded: the headroom cannot be told from zero",
     }.get(estimate.shape, estimate.undefined)
     share = estimate.undefined_share
-    return f"{said}; undefined in {100 * share:.1f}% of resamples" if share else said
+    return f"{words}; undefined in {100 * share:.1f}% of resamples" if share else words
 
 
 def probability(value: float | None) -> str:

@@ -114,8 +114,8 @@ def _contents(document: Document) -> str:
 def _said(document: Document) -> str:
     """The rest in words; what is not supported is folded."""
     words = document.sentences
-    found = _listed((*words.more, *words.supported))
-    parts = [f'<h2 id="found">More of what was found</h2>{found or "<p>Nothing yet.</p>"}']
+    more = _listed((*words.more, *words.supported))
+    parts = [f'<h2 id="found">More of what was found</h2>{more or "<p>Nothing yet.</p>"}']
     if words.open:
         parts.append(_folded(f"What is not supported ({len(words.open)})", _listed(words.open)))
     return "".join([*parts, f"<h3>How far this reaches</h3>{_listed(words.scope)}"])
@@ -211,12 +211,12 @@ def _exhibit(exhibit: Exhibit, first: bool) -> str:
 
 def _card(card: Shown) -> str:
     traced = ", ".join(f"<code>{escape(element)}</code>" for element in card.traced)
-    said = (
+    origin = (
         f"New in the answer and found in this card: {traced}"
         if traced
         else "No new element of the answer stands in this card."
     )
-    return f'<li><p>{escape(card.question)}</p><pre>{escape(card.sql)}</pre><p class="note">{said}</p></li>'
+    return f'<li><p>{escape(card.question)}</p><pre>{escape(card.sql)}</pre><p class="note">{origin}</p></li>'
 
 
 def _missing(document: Document) -> str:

@@ -68,7 +68,7 @@ def _left_out(document: Document) -> list[str]:
         parts += ["## Not recorded yet", f"`{count.command}` fills them.", _listed(lines)]
         parts += ["They will answer:", _listed(document.waiting)] if document.waiting else []
     if document.absent:
-        parts += ["## Left out", _listed(f"**{one.title}** needs {one.needs}." for one in document.absent)]
+        parts += ["## Left out", _listed(f"**{absent.title}** needs {absent.needs}." for absent in document.absent)]
     return parts
 
 
