@@ -176,7 +176,8 @@ def main() -> int:
         slowest = 0.0
         for where, store in (("in an empty folder", "none.db"), (f"over a store of {given.cards:,} cards", "team.db")):
             loaded, asked = (
-                [statistics.median(kind) for kind in zip(*each, strict=True)] for each in starts(folder, store)
+                [statistics.median(kind) for kind in zip(*command_runs, strict=True)]
+                for command_runs in starts(folder, store)
             )
             slowest = max(slowest, loaded[0])
             print(f"{where:<44} {loaded[0]:7.2f} {loaded[1]:7.2f}   {verdict(loaded[0], START_BAR)}")

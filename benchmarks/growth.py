@@ -112,7 +112,7 @@ def recorded_calls(count: int, folder: Path) -> Callable[[], int]:
             for start in range(0, count, 100):
                 entries = [entry(place) for place in range(start, min(count, start + 100))]
                 recording.add(entries)
-                assert all(recording.get(one.key) for one in entries)
+                assert all(recording.get(entry.key) for entry in entries)
         return path.stat().st_size
 
     return run
@@ -178,8 +178,8 @@ def sums_by_duckdb(count: int, folder: Path) -> Callable[[], int]:
     from sqlcrystal.measurement.statistics import difference_of_sums
 
     path = folder / "results.parquet"
-    with duckdb.connect() as made:
-        made.execute(
+    with duckdb.connect() as connection:
+        connection.execute(
             f"COPY (SELECT 'd' || (i // {PER_DATABASE}) AS database, i AS question, arm,"
             f" hash(i, arm) % 100 < 60 + 4 * arm AS is_right FROM range({count}) t(i), range(2) a(arm))"
             f" TO '{path}' (FORMAT parquet)"
@@ -256,10 +256,10 @@ def main() -> None:
         sizes = [largest // 1000, largest // 100, largest // 10, largest]
         rows = grown[name] = [measure(part, size) for size in sizes if size >= 100]
         last, slope = rows[-1], exponent(rows)
-        each = 1e6 * last["seconds"] / last["size"]
+        per_item = 1e6 * last["seconds"] / last["size"]
         disk = f"{last['disk'] / last['size']:.0f}" if last["disk"] else ""
         print(
-            f"| {name} | {last['size']:,} | {last['seconds']:.2f} | {each:.1f} | {last['megabytes']:.0f} | {disk}"
+            f"| {name} | {last['size']:,} | {last['seconds']:.2f} | {per_item:.1f} | {last['megabytes']:.0f} | {disk}"
             f" | {slope:.2f} |",
             flush=True,
         )

@@ -39,25 +39,29 @@ class Cell:
     def population(self, studies: int) -> Population:
         """The databases of every study."""
         rng = np.random.default_rng((studies, self.databases, int(1e4 * self.lift), int(1e4 * self.spread)))
-        made = drawn(TRUTH, studies=studies, databases=self.databases, lift=self.lift, spread=self.spread, rng=rng)
+        population = drawn(
+            TRUTH, studies=studies, databases=self.databases, lift=self.lift, spread=self.spread, rng=rng
+        )
         if self.large:
-            made.questions[:, 0] = np.rint(1.5 * made.questions[:, 1:].sum(axis=1))
-        return made
+            population.questions[:, 0] = np.rint(1.5 * population.questions[:, 1:].sum(axis=1))
+        return population
 
     def holds(self, studies: int, resamples: int) -> dict[str, float]:
         """The share of studies whose interval holds the true lift; one without an interval rules nothing out."""
         many = Cell(self.databases, self.lift, self.spread).population(200_000 // self.databases)
         true_pp = float(np.average(many.lift_pp, weights=many.questions))
-        made, rng = self.population(studies), np.random.default_rng(self.databases)
+        population, rng = self.population(studies), np.random.default_rng(self.databases)
         shares = dict.fromkeys(METHODS, 0.0)
-        step = max(1, 1_000_000 // int(made.questions.sum(axis=1).mean()))
+        step = max(1, 1_000_000 // int(population.questions.sum(axis=1).mean()))
         for start in range(0, studies, step):
             part = slice(start, start + step)
-            some = Population(made.questions[part], made.floor[part], made.fixed[part], made.broke[part])
+            some = Population(
+                population.questions[part], population.floor[part], population.fixed[part], population.broke[part]
+            )
             seen = simulate(some, TRUTH, seeds=TRUTH.seeds, held_out=TRUTH.held_out, rng=rng)
             for method in METHODS:
-                found = intervals(seen, method=method, rng=rng, resamples=resamples)
-                shares[method] += float((~found.excludes(true_pp)).sum()) / studies
+                estimated = intervals(seen, method=method, rng=rng, resamples=resamples)
+                shares[method] += float((~estimated.excludes(true_pp)).sum()) / studies
         return shares
 
     def ratio_holds(self, studies: int) -> dict[str, float]:
@@ -68,8 +72,8 @@ class Cell:
         true = float((seen.sums.sum(axis=1) / seen.sizes.sum(axis=1)).mean())
         true /= float((seen.headroom.sum(axis=1) / seen.sizes.sum(axis=1)).mean())
         return {
-            "holds": float(np.mean([true in one for one in kept])),
-            "unbounded": float(np.mean([one.shape != "bounded" for one in kept])),
+            "holds": float(np.mean([true in fieller_set for fieller_set in kept])),
+            "unbounded": float(np.mean([fieller_set.shape != "bounded" for fieller_set in kept])),
         }
 
 
@@ -92,9 +96,9 @@ def rows(studies: int, resamples: int) -> Iterator[tuple[str, str, dict[str, flo
             yield "rejection", f"| {databases} | {100 * spread:.0f} |", shares, good
     for databases in (5, 11, 20):
         for spread in SPREADS:
-            found = Cell(databases, LIFT, spread).ratio_holds(studies)
-            good = COVERED[0] <= found["holds"] <= COVERED[1]
-            yield "ratio", f"| {databases} | {100 * spread:.0f} |", found, good
+            held = Cell(databases, LIFT, spread).ratio_holds(studies)
+            good = COVERED[0] <= held["holds"] <= COVERED[1]
+            yield "ratio", f"| {databases} | {100 * spread:.0f} |", held, good
 
 
 def main() -> None:

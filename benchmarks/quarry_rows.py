@@ -17,15 +17,15 @@ QUARRY = Path(__file__).resolve().parents[1] / "src" / "sqlcrystal" / "benchmark
 
 def digests(folder: Path) -> dict[str, str]:
     """For each database the digest of its schema and of all that its generator writes, in order."""
-    made = {}
+    by_name = {}
     for questions in sorted(folder.glob("*.toml")):
         name = questions.stem
         module = runpy.run_path(str(folder / f"{name}.py"))
         total = hashlib.sha256(module["SCHEMA"].encode())
         for table, rows in module["rows"](Random(f"quarry/{name}")):
             total.update(repr((table, rows)).encode())
-        made[name] = total.hexdigest()
-    return made
+        by_name[name] = total.hexdigest()
+    return by_name
 
 
 if __name__ == "__main__":

@@ -138,11 +138,11 @@ def dense_pair(cards: Sequence, given: argparse.Namespace) -> tuple[Callable, Ca
     bank, retriever = FrozenBank(cards), Dense(Known())
 
     def theirs(text: str) -> list[str]:
-        _, found = index.search(matrix[row[text]][None], K)
-        return [cards[place].id for place in found[0]]
+        _, nearest = index.search(matrix[row[text]][None], K)
+        return [cards[place].id for place in nearest[0]]
 
     def ours(text: str) -> list[str]:
-        return [one.card.id for one in retriever.retrieve(ask(text), bank, k=K)]
+        return [neighbour.card.id for neighbour in retriever.retrieve(ask(text), bank, k=K)]
 
     for text in make_questions(given.questions):
         assert ours(text) == theirs(text), "the two do not find the same cards"
@@ -167,7 +167,7 @@ def lexical_pair(cards: Sequence, given: argparse.Namespace) -> tuple[Callable, 
         return scores[0].tolist()
 
     def ours(text: str) -> list[float]:
-        return [one.score for one in retriever.retrieve(ask(text), bank, k=K)]
+        return [neighbour.score for neighbour in retriever.retrieve(ask(text), bank, k=K)]
 
     for text in make_questions(given.questions):
         pairs = zip(ours(text), theirs(text), strict=True)

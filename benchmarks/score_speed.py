@@ -96,7 +96,7 @@ def ours(benchmark: Benchmark, files: Files, cache_folder: Path) -> list[list[in
     cache = GoldCache(cache_folder)
     results = score_predictions(benchmark, files, rule="bird", timeout=TIMEOUT, cache=cache)
     cache.close()
-    return [[int(one.correct) for one in result.scored] for result in results]
+    return [[int(prediction.correct) for prediction in result.scored] for result in results]
 
 
 # ── what they work on ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -190,13 +190,13 @@ def measure(
 ) -> tuple[list[tuple[str, float, float, float]], list[str]]:
     """Every bar with what was measured, and every disagreement in verdicts."""
     fresh = (folder / f"cold-{number}" for number in range(1_000_000))
-    one = {name: files[name] for name in sorted(files)[:1]}
+    first_file = {name: files[name] for name in sorted(files)[:1]}
     single, answers = take_turns(
         {
-            "bare": lambda: bare(benchmark, one),
-            "reference": lambda: reference(benchmark, one),
-            "cold": lambda: ours(benchmark, one, next(fresh)),
-            "warm": lambda: ours(benchmark, one, folder / "warm"),
+            "bare": lambda: bare(benchmark, first_file),
+            "reference": lambda: reference(benchmark, first_file),
+            "cold": lambda: ours(benchmark, first_file, next(fresh)),
+            "warm": lambda: ours(benchmark, first_file, folder / "warm"),
         },
         ROUNDS,
     )
@@ -230,10 +230,10 @@ def main() -> int:
         os.nice(-19)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        found = real_data()
-        benchmark, files = found or synthetic_data(folder)
+        real = real_data()
+        benchmark, files = real or synthetic_data(folder)
         print(
-            f"{benchmark.name}{'' if found else ' (generated: the real data is not here)'},"
+            f"{benchmark.name}{'' if real else ' (generated: the real data is not here)'},"
             f" {len(benchmark.cases)} questions, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
         )
         if (share := core_share(benchmark, files)) < 0.75:

@@ -100,18 +100,18 @@ class Server:
 
     def start(self) -> None:
         """Start it and wait until it listens."""
-        said = self._folder / f"server-{time.monotonic_ns()}.log"
-        with said.open("w") as log:
+        log_path = self._folder / f"server-{time.monotonic_ns()}.log"
+        with log_path.open("w") as log:
             self.running = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=log)
         for _ in range(1200):
-            if found := re.search(r"http://[\d.:]+", said.read_text(encoding="utf-8")):
-                self.host = urlsplit(found[0]).netloc
+            if address := re.search(r"http://[\d.:]+", log_path.read_text(encoding="utf-8")):
+                self.host = urlsplit(address[0]).netloc
                 if self._is_ready():
                     return
             if self.running.poll() is not None:
                 break
             time.sleep(0.05)
-        raise SystemExit(f"the server did not start:\n{said.read_text(encoding='utf-8')}")
+        raise SystemExit(f"the server did not start:\n{log_path.read_text(encoding='utf-8')}")
 
     def _is_ready(self) -> bool:
         try:
@@ -325,7 +325,7 @@ def missed(told: dict[str, Any]) -> list[str]:
         "nothing lost": told["lost"] == 0 and told["asked_and_confirmed"] > 0,
         "no card twice": told["twice"] == 0,
         f"own overhead p95 under {OVERHEAD_MS:g} ms": all(
-            each["p95"] < OVERHEAD_MS for each in told["overhead_ms"].values()
+            overhead["p95"] < OVERHEAD_MS for overhead in told["overhead_ms"].values()
         ),
         "memory flat": told["memory"]["growth"] < GROWTH,
     }

@@ -62,11 +62,11 @@ def fill(place: str, given: argparse.Namespace) -> float:
     from sqlcrystal.bank import CardStore
 
     started = time.perf_counter()
-    each = given.cards // given.databases
+    per_database = given.cards // given.databases
     with CardStore(place) as store:
         batch: list = []
         for database in range(given.databases):
-            batch += entries(database, each)
+            batch += entries(database, per_database)
             if len(batch) >= 10_000 or database == given.databases - 1:
                 store.add_all(batch)
                 batch = []
@@ -107,9 +107,9 @@ def search(retriever: object, bank: object, database: int) -> None:
     from sqlcrystal.types import Question
 
     asked = Question(id="asked", database=name(database), text=f"How many {WORDS[database % 10]} cost more than 7?")
-    found = retriever.retrieve(asked, bank, k=5)  # type: ignore[attr-defined]
-    assert len(found) == 5
-    assert {one.card.database for one in found} == {name(database)}
+    neighbours = retriever.retrieve(asked, bank, k=5)  # type: ignore[attr-defined]
+    assert len(neighbours) == 5
+    assert {neighbour.card.database for neighbour in neighbours} == {name(database)}
 
 
 def check(bank: object) -> None:

@@ -71,7 +71,7 @@ def measure(url: str, given: argparse.Namespace) -> dict[str, float]:
 
 def compared(indexed: Search, exact: Search, asked: Sequence) -> dict[str, float]:
     """Recall and speed of two searches over the same questions, taking turns."""
-    found, seconds = 0, ([], [])
+    recalled, seconds = 0, ([], [])
     for question in asked:
         started = time.perf_counter()
         near = indexed(question)
@@ -80,9 +80,9 @@ def compared(indexed: Search, exact: Search, asked: Sequence) -> dict[str, float
         seconds[0].append(between - started)
         seconds[1].append(time.perf_counter() - between)
         # A card as near as the fifth is as good as the fifth.
-        found += sum(one.score >= best[-1].score - 1e-6 for one in near)
+        recalled += sum(neighbour.score >= best[-1].score - 1e-6 for neighbour in near)
     return {
-        "recall (%)": round(100 * found / (K * len(asked)), 2),
+        "recall (%)": round(100 * recalled / (K * len(asked)), 2),
         "indexed, median (ms)": round(median(seconds[0]) * 1000, 2),
         "exact in memory, median (ms)": round(median(seconds[1]) * 1000, 2),
     }

@@ -96,8 +96,8 @@ def life(store: str, folder: Path, first: int, verdicts: int, delay: float) -> l
             for number in itertools.count(first):
                 os.write(pipe, f"{ask_and_confirm(crystal, number)} {number}\n".encode())
 
-    said = said_until_killed(work, lines=verdicts, delay=delay)
-    return [(line.split()[0], int(line.split()[1])) for line in said]
+    acknowledgements = said_until_killed(work, lines=verdicts, delay=delay)
+    return [(line.split()[0], int(line.split()[1])) for line in acknowledgements]
 
 
 def kills(store: str, folder: Path, count: int, seed: int) -> str:

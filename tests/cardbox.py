@@ -68,9 +68,9 @@ def episode(of: Card) -> Episode:
         completion=Completion(text="SELECT wrong"),
     )
     attempt = Attempt(question=of.question, calls=(call,), sql="SELECT wrong")
-    found = Rows(("a", "b", "c"), ((1, 1.0, "x'00'"), (None, True, "naïve → 表")), 0.25)
+    execution = Rows(("a", "b", "c"), ((1, 1.0, "x'00'"), (None, True, "naïve → 表")), 0.25)
     return Episode(
-        attempt=attempt, source="T3", sql=of.sql, rounds=(Round(calls=(call,), sql=of.sql, execution=found),)
+        attempt=attempt, source="T3", sql=of.sql, rounds=(Round(calls=(call,), sql=of.sql, execution=execution),)
     )
 
 

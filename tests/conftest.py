@@ -18,8 +18,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.stats.get("skipped", ())
     reasons = Counter(report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple))
     for reason, count in reasons.items():
-        said = reason.removeprefix("Skipped: ").removeprefix("LOUD: ")
-        terminalreporter.write_line(f"NOT TESTED: {count} skipped: {said}", yellow=True, bold=True)
+        plain_reason = reason.removeprefix("Skipped: ").removeprefix("LOUD: ")
+        terminalreporter.write_line(f"NOT TESTED: {count} skipped: {plain_reason}", yellow=True, bold=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -86,10 +86,10 @@ class Fuzzer:
         return self._replaced(text, _TABLE, self._tables)
 
     def _replaced(self, text: str, pattern: re.Pattern[str], pieces: list[str]) -> str:
-        found = list(pattern.finditer(text))
-        if not found:
+        matches = list(pattern.finditer(text))
+        if not matches:
             return text
-        match = self._draw.choice(found)
+        match = self._draw.choice(matches)
         return text[: match.start()] + self._draw.choice(pieces) + text[match.end() :]
 
     def _gap(self, text: str) -> str:

@@ -23,10 +23,10 @@ def golden_tables() -> str:
         synthetic_ledger(only=("none", "W0", "W3+A", "W5"), databases=SMALL, strength=0.5, model="made-up-0.5b"),
         synthetic_ledger(only=("none", "W0", "W3+A"), databases=SMALL, seeds=SEEDS[:2], benchmark="made-up-2"),
     )
-    made = make_document([Facts(ledger) for ledger in runs])
+    document = make_document([Facts(ledger) for ledger in runs])
     lines = ["# Made-up figures: what the report's tables look like, never a result", ""]
-    lines += [to_markdown(table) for table in made.tables]
-    lines += [f"Left out: {absent.title} needs {absent.needs}." for absent in made.absent]
+    lines += [to_markdown(table) for table in document.tables]
+    lines += [f"Left out: {absent.title} needs {absent.needs}." for absent in document.absent]
     return "\n".join(lines)
 
 

@@ -26,9 +26,9 @@ def give(store: Store, number: int) -> None:
     store.answers.save(
         AnswerRecord(id=f"a{number}", database="shop", question=f"Question {number}?", at="2026-03-01", asked_by="ada")
     )
-    made = card(number, signal="user")
+    banked = card(number, signal="user")
     store.decisions.decide(
-        f"a{number}", Verdict.CONFIRMED, by="ada", signal="user", bank=lambda: store.bank.add(made, episode(made))
+        f"a{number}", Verdict.CONFIRMED, by="ada", signal="user", bank=lambda: store.bank.add(banked, episode(banked))
     )
 
 
@@ -42,8 +42,8 @@ def write_until_killed(place: str, first: int, pipe: int) -> None:
 
 def life(place: str, first: int, verdicts: int, seconds: float) -> list[int]:
     """One writer's life: killed so long after so many verdicts; returns what it acknowledged."""
-    said = said_until_killed(partial(write_until_killed, place, first), lines=verdicts, delay=seconds)
-    return [int(line) for line in said]
+    acknowledgements = said_until_killed(partial(write_until_killed, place, first), lines=verdicts, delay=seconds)
+    return [int(line) for line in acknowledgements]
 
 
 def look(place: str, acknowledged: list[int]) -> None:
@@ -71,10 +71,10 @@ def main(where: str, kills: int, seed: int) -> None:
     for kill in range(kills):
         if Path(where).is_dir() and kill % LIVES_PER_FILE == 0:
             place, acknowledged = str(Path(where) / f"store-{kill}.db"), []
-        got = life(place, kill * 100_000, rng.randrange(MOST_VERDICTS), rng.uniform(0, LONGEST_DELAY))
-        acknowledged += got
-        total += len(got)
-        empty += not got
+        survived = life(place, kill * 100_000, rng.randrange(MOST_VERDICTS), rng.uniform(0, LONGEST_DELAY))
+        acknowledged += survived
+        total += len(survived)
+        empty += not survived
         look(place, acknowledged)
     print(f"{kills} kills, {total} acknowledged, {empty} lives without a verdict")
 

@@ -39,24 +39,24 @@ def _kinds() -> list[tuple[str, str]]:
 
 def _seeds() -> dict[str, list[int]]:
     """For each kind of pair, the seeds its pairs belong to."""
-    made: dict[str, list[int]] = {"fix": [], "break": [], "right": [], "wrong": []}
+    seeds: dict[str, list[int]] = {"fix": [], "break": [], "right": [], "wrong": []}
     for place, seed in enumerate(published().seed):
         broken = BROKEN // 3 + (place < BROKEN % 3)
         counts = {"fix": seed.memory - seed.floor + broken, "break": broken, "right": seed.floor - broken}
         counts["wrong"] = seed.n - sum(counts.values())
         for kind, count in counts.items():
-            made[kind] += [seed.seed] * count
-    return made
+            seeds[kind] += [seed.seed] * count
+    return seeds
 
 
 def _difficulties() -> dict[str, list[str]]:
     """For each kind of pair, the difficulties its pairs have."""
-    made: dict[str, list[str]] = {"fix": [], "break": [], "same": []}
+    difficulties: dict[str, list[str]] = {"fix": [], "break": [], "same": []}
     for name, (n, fixed, broken) in STRATA.items():
-        made["fix"] += [name] * fixed
-        made["break"] += [name] * broken
-        made["same"] += [name] * (n - fixed - broken)
-    return made
+        difficulties["fix"] += [name] * fixed
+        difficulties["break"] += [name] * broken
+        difficulties["same"] += [name] * (n - fixed - broken)
+    return difficulties
 
 
 def _row(arm: str, seed: int, index: int, database: str, difficulty: str, right: bool) -> Outcome:
@@ -96,11 +96,11 @@ def _outcomes() -> list[Outcome]:
 
 
 def _cards() -> list[BankedCard]:
-    made = []
+    cards = []
     for name, _, count, *_ in published().table["per-database"].rows:
         for index in range(int(count)):
             card = CardId(f"{name}-{index}")
-            made.append(
+            cards.append(
                 BankedCard(
                     arm="W0",
                     seed=42,
@@ -116,7 +116,7 @@ def _cards() -> list[BankedCard]:
                     right=True,
                 )
             )
-    return made
+    return cards
 
 
 @cache

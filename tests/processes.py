@@ -38,14 +38,14 @@ class Processes:
         listed = _listed()
         if self._root not in listed:
             return []
-        found = [
+        strangers = [
             f"{process.program} ({process.number})"
             for process in _below(self._root, listed, besides=self._known)
             if process.parent != self._root or process.waited or not self._is_own(process, listed[self._root])
         ]
         if self._engine == "mysql" and listed[self._root].waited != self._waited:
-            found.append("a child of the server that has ended")
-        return found
+            strangers.append("a child of the server that has ended")
+        return strangers
 
     def _is_own(self, process: Process, root: Process) -> bool:
         """PostgreSQL's sessions are processes, MariaDB's are not; SQLite's and DuckDB's statements have workers."""
@@ -61,11 +61,11 @@ class Processes:
 
 def _listed() -> dict[int, Process]:
     """The system's table."""
-    found = {}
+    processes = {}
     for entry in os.listdir(PROC) if PROC.is_dir() else ():
         if entry.isdigit() and (process := _read(int(entry))):
-            found[process.number] = process
-    return found
+            processes[process.number] = process
+    return processes
 
 
 def _read(number: int) -> Process | None:

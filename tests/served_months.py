@@ -100,13 +100,13 @@ def serve_month(folder: Path, *, seed: int, lift: float, days: int = 30, asked: 
                     given.add(memory=answer.memory, right=verdict)
                     truth.add(memory=answer.memory, right=is_right)
                     crystal.confirm(answer, by="ada") if verdict else crystal.reject(answer, by="ada", repair=False)
-            (said,) = crystal.value()
-            yield _look(said, given.tally(), truth.tally())
+            (value,) = crystal.value()
+            yield _look(value, given.tally(), truth.tally())
 
 
-def _look(said: Value, given: Tally, truth: Tally) -> Look:
+def _look(value: Value, given: Tally, truth: Tally) -> Look:
     one_look = 100 * float(fixed_sample(given)) if given.with_memory and given.without else 0.0
-    return Look(said, live_lift([given]), live_lift([truth]), one_look)
+    return Look(value, live_lift([given]), live_lift([truth]), one_look)
 
 
 def month(*, seed: int, lift: float) -> Month:
@@ -133,20 +133,20 @@ def month(*, seed: int, lift: float) -> Month:
 
 def summary(lift: float, months: Sequence[Month]) -> str:
     """One line about the months of one truth."""
-    estimates = [each.estimate for each in months]
+    estimates = [month.estimate for month in months]
     error = statistics.stdev(estimates) / len(months) ** 0.5
-    pull = statistics.mean(each.estimate - each.truthful for each in months)
+    pull = statistics.mean(month.estimate - month.truthful for month in months)
     return (
-        f"lift {100 * lift:+.0f}: held at every look in {sum(each.held for each in months)} of {len(months)} months; "
+        f"lift {100 * lift:+.0f}: held at every look in {sum(month.held for month in months)} of {len(months)} months; "
         f"mean estimate {statistics.mean(estimates):+.2f} ± {error:.2f}, wrong verdicts pull it by {pull:+.2f}; "
-        f"{statistics.median(each.width_ratio for each in months):.2f} × as wide as for one look"
+        f"{statistics.median(month.width_ratio for month in months):.2f} × as wide as for one look"
     )
 
 
 def main(months: int, file: Path) -> None:
     """Both truths in turn, told now and then, so that an interrupted run has said something of each."""
     known = [msgspec.json.decode(line, type=Month) for line in file.read_bytes().splitlines()] if file.exists() else []
-    seen = {(each.seed, each.lift): each for each in known}
+    seen = {(month.seed, month.lift): month for month in known}
     with file.open("ab", buffering=0) as out:
         for seed in range(months):
             for lift in LIFTS:

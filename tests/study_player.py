@@ -41,11 +41,11 @@ class Player(ScriptedModel):
             return '{"trigger": "", "applicability": "", "negative_guard": "", "lesson": "look at the values first"}'
         if "debugging" in system or "Explore first" in system:
             return "```sql\nSELECT 1\n```"
-        found = QUESTION.search(user)
-        assert found, user[-300:]
-        case = self.cases[found[1].strip()]
+        asked = QUESTION.search(user)
+        assert asked, user[-300:]
+        case = self.cases[asked[1].strip()]
         cards = user.count("\nQ: ")
-        own = f"Q: {' '.join(found[1].split())}\n" in user
+        own = f"Q: {' '.join(asked[1].split())}\n" in user
         if own and "Similar solved" in user:
             chance = 95
         elif "correcting" in system:

@@ -26,13 +26,13 @@ def modules() -> list[tuple[str, ast.Module]]:
 
 def imported(tree: ast.Module) -> set[str]:
     """Every module a module imports, wherever in it the import stands."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.update([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
-    return found
+            names.update([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+    return names
 
 
 def test_imports_point_one_way() -> None:
@@ -42,14 +42,14 @@ def test_imports_point_one_way() -> None:
 
 
 def test_a_stage_imports_no_other_stage() -> None:
-    found = {
+    crossings = {
         (stage, other)
         for name, tree in modules()
         for other in STAGES
         if (stage := name.partition("/")[0]) in STAGES and stage != other
         if any(module.startswith(f"sqlcrystal.{other}") for module in imported(tree))
     }
-    assert found <= ALLOWED_SIBLINGS
+    assert crossings <= ALLOWED_SIBLINGS
 
 
 def test_no_stage_can_reach_gold() -> None:
@@ -64,17 +64,17 @@ def test_no_stage_can_reach_gold() -> None:
 
 def names_used(tree: ast.Module) -> set[str]:
     """Every identifier, attribute and imported name."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.Attribute):
-            found.add(node.attr)
+            names.add(node.attr)
         elif isinstance(node, ast.alias):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.update({"ADMISSION_SEAL"} & set(node.value.split()))
-    return found
+            names.update({"ADMISSION_SEAL"} & set(node.value.split()))
+    return names
 
 
 def builds_admitted(tree: ast.Module) -> bool:

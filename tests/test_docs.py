@@ -19,9 +19,9 @@ def shown_commands(page: Path) -> Iterator[str]:
     """Every `sqlcrystal …` line inside a shell block of a page, continuation lines joined."""
     for block in re.findall(r"```(?:sh|bash|console)\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
         for line in block.replace("\\\n", " ").splitlines():
-            found = re.match(r"(?:\$ )?(?:\.venv/bin/)?sqlcrystal (.*)", line.strip())
-            if found:
-                yield found[1]
+            command = re.match(r"(?:\$ )?(?:\.venv/bin/)?sqlcrystal (.*)", line.strip())
+            if command:
+                yield command[1]
 
 
 def test_the_command_reference_is_current() -> None:

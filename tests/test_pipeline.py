@@ -94,8 +94,8 @@ def test_a_spent_budget_is_rejected_with_its_rounds_on_the_record(shop: Database
 
 
 def test_a_right_answer_needs_no_repair_and_success_banks_it(shop: Database) -> None:
-    for made, banked in ((Probing(ScriptedModel([]), shop), False), (FirstTry(), True)):
-        lesson = learned(shop, RIGHT, made)
+    for tried_source, banked in ((Probing(ScriptedModel([]), shop), False), (FirstTry(), True)):
+        lesson = learned(shop, RIGHT, tried_source)
         assert lesson.effort.right_at_once
         assert (lesson.card is not None) == banked
 
@@ -129,8 +129,8 @@ def test_the_ungated_arm_stores_the_first_elected_candidate_even_if_wrong(shop: 
 
 
 def test_the_ungated_arm_still_repairs_only_what_was_wrong(shop: Database) -> None:
-    for made in (SelfVote(ScriptedModel([]), shop), Union(SelfVote(ScriptedModel([]), shop))):
-        lesson = learned(shop, RIGHT, made, "ungated")
+    for tried_source in (SelfVote(ScriptedModel([]), shop), Union(SelfVote(ScriptedModel([]), shop))):
+        lesson = learned(shop, RIGHT, tried_source, "ungated")
         assert lesson.effort.right_at_once
         assert lesson.effort.rounds == ()
 
@@ -194,7 +194,7 @@ def test_a_lexical_retriever_opens_no_embedder() -> None:
 def test_the_budget_and_the_sampling_are_settings(shop: Database) -> None:
     model = ScriptedModel(lambda *_: fenced(WRONG))
     sampling = Sampling(max_tokens=64)
-    made = solver("chain-of-thought", model=model, database=shop, sampling=sampling).solve(replace(QUESTION, id="x"))
-    assert made.call.sampling == sampling
-    source("T1", model=model, database=shop, budget=5).acquire(made, right=False, accept=right)
+    attempt = solver("chain-of-thought", model=model, database=shop, sampling=sampling).solve(replace(QUESTION, id="x"))
+    assert attempt.call.sampling == sampling
+    source("T1", model=model, database=shop, budget=5).acquire(attempt, right=False, accept=right)
     assert [s.max_tokens for s in model.samplings] == [64] * 6

@@ -33,6 +33,6 @@ def test_t3_repairs_on_duckdb(tmp_path: Path) -> None:
     probed = episode.rounds[0].probes[0].execution
     assert isinstance(probed, Rows)
     assert sorted(probed.rows) == [("FD",), ("HW",)]
-    said = "\n".join(message.content for prompt in model.prompts for message in prompt)
-    assert "You are correcting a DuckDB query" in said
-    assert "SQLite" not in said
+    prompts = "\n".join(message.content for prompt in model.prompts for message in prompt)
+    assert "You are correcting a DuckDB query" in prompts
+    assert "SQLite" not in prompts

@@ -98,9 +98,9 @@ def test_a_person_confirms_and_is_named_on_the_record() -> None:
     assert verdict.admission == Admission(signal="user", by="ada", at=AT, detail="checked by hand")
 
 
-@pytest.mark.parametrize(("said", "reason"), [(False, "ada rejected it"), (None, "ada gave no verdict")])
-def test_a_no_and_a_silence_both_keep_the_episode_out(said: bool | None, reason: str) -> None:
-    verdict = UserConfirmation(lambda _: said, by="ada").verify(episode())
+@pytest.mark.parametrize(("reply", "reason"), [(False, "ada rejected it"), (None, "ada gave no verdict")])
+def test_a_no_and_a_silence_both_keep_the_episode_out(reply: bool | None, reason: str) -> None:
+    verdict = UserConfirmation(lambda _: reply, by="ada").verify(episode())
     assert isinstance(verdict, Rejected)
     assert verdict.reason == reason
 

@@ -53,13 +53,13 @@ def document(text: str) -> Any:
 
 
 def test_cards_are_listed_by_what_is_asked_for(run: Run) -> None:
-    def found(*filters: str) -> list[str]:
-        return [one["id"] for one in document(run("list", "--json", *filters))]
+    def listed_ids(*filters: str) -> list[str]:
+        return [listed["id"] for listed in document(run("list", "--json", *filters))]
 
-    assert found() == ["shop-1", "shop-2", "bar-3"]
-    assert found("--db", "shop") == ["shop-1", "shop-2"]
-    assert found("--signal", "ungated", "--writer", "W5") == ["bar-3"]
-    assert found("--by", "nobody", "--status", "active") == ["shop-2", "bar-3"]
+    assert listed_ids() == ["shop-1", "shop-2", "bar-3"]
+    assert listed_ids("--db", "shop") == ["shop-1", "shop-2"]
+    assert listed_ids("--signal", "ungated", "--writer", "W5") == ["bar-3"]
+    assert listed_ids("--by", "nobody", "--status", "active") == ["shop-2", "bar-3"]
     assert [line.split("\t")[0] for line in run("list").splitlines()] == ["id", "shop-1", "shop-2", "bar-3"]
 
 
@@ -160,7 +160,9 @@ def test_check_quarantines_what_no_longer_runs_and_releases_what_runs_again(run:
     shop = build(tmp_path / "shop.sqlite")
     connection = sqlite3.connect(shop)
     connection.execute("ALTER TABLE item RENAME COLUMN price TO cost")
-    assert [one["card"] for one in document(run("check", "--db", shop, "--json"))["quarantined"]] == ["shop-2"]
+    assert [quarantined["card"] for quarantined in document(run("check", "--db", shop, "--json"))["quarantined"]] == [
+        "shop-2"
+    ]
     assert "still quarantined: shop-2" in run("check", "--db", shop)
     connection.execute("ALTER TABLE item RENAME COLUMN cost TO price")
     connection.close()

@@ -30,18 +30,18 @@ def test_an_export_imported_and_exported_again_is_equal_byte_for_byte(
 ) -> None:
     with (
         TemporaryDirectory() as folder,
-        CardStore(Path(folder) / "one.sqlite") as one,
+        CardStore(Path(folder) / "one.sqlite") as source,
         CardStore(Path(folder) / "two.sqlite") as two,
     ):
         for number, (text, sql, database, status) in enumerate(drawn):
-            made = card(number, text=text, sql=sql, database=database)
-            kept = one.add(made, episode(made) if number % 2 else None)
-            one.set_status(kept, status, by="ada", reason=text)
-        first = exported(one)
+            banked = card(number, text=text, sql=sql, database=database)
+            kept = source.add(banked, episode(banked) if number % 2 else None)
+            source.set_status(kept, status, by="ada", reason=text)
+        first = exported(source)
         report = import_jsonl(two, first.splitlines(keepends=True))
         assert exported(two) == first
-        assert report.added == len(one.find())
-        assert two.find() == one.find()
+        assert report.added == len(source.find())
+        assert two.find() == source.find()
 
 
 def test_an_export_can_be_of_one_database(tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_cards_that_are_there_already_are_kept_as_they_are(tmp_path: Path) -> No
     "broken", [b"{", b"[]", b'{"card": {"id": 1}}', b'{"card": 1, "episode": {"attempt": {"call": 1}}}', b"\xff\xfe"]
 )
 def test_a_broken_line_is_named_and_nothing_is_imported(tmp_path: Path, broken: bytes) -> None:
-    with CardStore(tmp_path / "one.sqlite") as one, CardStore(tmp_path / "two.sqlite") as two:
-        one.add(card(1))
+    with CardStore(tmp_path / "one.sqlite") as source, CardStore(tmp_path / "two.sqlite") as two:
+        source.add(card(1))
         with pytest.raises(DataError, match=r"^cards\.jsonl, line 2: not an exported card"):
-            import_jsonl(two, [exported(one), broken], name="cards.jsonl")
+            import_jsonl(two, [exported(source), broken], name="cards.jsonl")
         assert two.find() == []
 
 

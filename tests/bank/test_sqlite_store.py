@@ -62,8 +62,8 @@ def test_a_bank_file_of_an_earlier_version_opens_with_every_card_episode_and_cha
         export_jsonl(store, out)
         assert out.getvalue() == (OLD / "cards.jsonl").read_bytes()
         assert store.stale("shop", "f1") == {"shop-2"}
-        assert [found.id for found in store.find(question="how many items are cheap")] == ["shop-2"]
-        assert [found.id for found in store.find(since="2026-06-01")] == ["bar-3"]
+        assert [banked.id for banked in store.find(question="how many items are cheap")] == ["shop-2"]
+        assert [banked.id for banked in store.find(since="2026-06-01")] == ["bar-3"]
         before = store.cards("shop")
         store.add(card(9))
         assert store.cards("shop") == (*before, card(9))

@@ -104,8 +104,8 @@ def test_own_questions_find_their_databases_in_files_folders_and_mappings(tmp_pa
 
 def test_a_database_given_by_name_wins_over_a_folder(tmp_path: Path) -> None:
     scoring_data.make_databases(tmp_path)
-    found = locate(["zoo", "mall"], given=[str(tmp_path), "zoo=mysql://host/zoo?x=y"])
-    assert found == {"zoo": "mysql://host/zoo?x=y", "mall": str(tmp_path / "mall.sqlite")}
+    locations = locate(["zoo", "mall"], given=[str(tmp_path), "zoo=mysql://host/zoo?x=y"])
+    assert locations == {"zoo": "mysql://host/zoo?x=y", "mall": str(tmp_path / "mall.sqlite")}
 
 
 def test_a_secret_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ def test_golds_that_run_fail_hang_or_return_nothing_are_told_apart(tmp_path: Pat
     result = check_benchmark(replace(own, cases=cases), timeout=1.2)
     assert (result.executed, result.empty, result.error, result.timeout, result.slow) == (2, 1, 1, 1, 1)
     assert result.by_database["mall"].executed == 1
-    assert [(one.question_id, one.outcome) for one in result.findings] == [
+    assert [(finding.question_id, finding.outcome) for finding in result.findings] == [
         ("a", "empty"),
         ("b", "error"),
         ("c", "timeout"),
@@ -30,4 +30,4 @@ def test_a_kept_wrong_query_that_equals_gold_is_counted(tmp_path: Path) -> None:
     first = replace(own.cases[0], wrong=("SELECT 3", "SELECT 4"))
     result = check_benchmark(replace(own, cases=(first, *own.cases[1:])))
     assert (result.wrong, result.equal_wrong, result.by_database["zoo"].equal_wrong) == (2, 1, 1)
-    assert [one.question_id for one in result.findings] == ["a"]
+    assert [finding.question_id for finding in result.findings] == ["a"]

@@ -22,9 +22,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", names())
 def test_every_gold_of_a_database_runs_and_differs_from_its_wrong_queries(name: str, built: Path) -> None:
-    one = review(name, build.path(name, built))
-    assert one.problems == ()
-    assert {finding.entry.id: finding.problems for finding in one.findings if finding.problems} == {}
+    reviewed = review(name, build.path(name, built))
+    assert reviewed.problems == ()
+    assert {finding.entry.id: finding.problems for finding in reviewed.findings if finding.problems} == {}
 
 
 @pytest.mark.parametrize("name", names())

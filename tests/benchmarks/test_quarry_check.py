@@ -64,7 +64,7 @@ def test_a_discriminating_question_has_no_problem(jobs: Path) -> None:
     ],
 )
 def test_a_faulty_question_is_found_out(broken: QuarryQuestion, problem: str, jobs: Path) -> None:
-    assert any(problem in found for found in check(broken, jobs).problems)
+    assert any(problem in complaint for complaint in check(broken, jobs).problems)
 
 
 def test_a_limit_between_different_keys_is_no_problem(jobs: Path) -> None:

@@ -44,13 +44,13 @@ def bank_of(sqls: dict[str, list[int]]) -> FrozenBank:
 @settings(deadline=None)
 def test_as_few_cards_as_possible_keep_their_own_sql_and_each_is_named(sqls: dict[str, list[int]], seed: int) -> None:
     bank = bank_of(sqls)
-    found = mispair(bank, seed=seed, render=render)
+    mispaired = mispair(bank, seed=seed, render=render)
     for database in bank.databases():
-        before, after = bank.cards(database), found.bank.cards(database)
+        before, after = bank.cards(database), mispaired.bank.cards(database)
         fixed = {a.id for a, b in zip(before, after, strict=True) if a.sql == b.sql}
         most = max(Counter(c.sql for c in before).values())
         assert len(fixed) == max(0, 2 * most - len(before))
-        assert fixed == {one.card for one in found.kept if one.database == database}
+        assert fixed == {kept.card for kept in mispaired.kept if kept.database == database}
         assert Counter(c.sql for c in after) == Counter(c.sql for c in before)
         assert [(c.id, c.question) for c in after] == [(c.id, c.question) for c in before]
         assert all(c.text == render(c.question.text, c.sql) for c in after)
@@ -60,10 +60,10 @@ def test_as_few_cards_as_possible_keep_their_own_sql_and_each_is_named(sqls: dic
 @settings(deadline=None)
 def test_no_card_keeps_its_sql_where_every_sql_is_its_own(numbers: list[int], seed: int) -> None:
     bank = bank_of({"shop": numbers})
-    found = mispair(bank, seed=seed, render=render)
-    assert found.kept == ()
-    assert all(giver != taker for taker, giver in found.donors.items())
-    assert len(set(found.donors.values())) == len(numbers)
+    mispaired = mispair(bank, seed=seed, render=render)
+    assert mispaired.kept == ()
+    assert all(giver != taker for taker, giver in mispaired.donors.items())
+    assert len(set(mispaired.donors.values())) == len(numbers)
 
 
 QUESTION_KEYED: dict[str, Callable[[], Retriever]] = {
@@ -86,7 +86,9 @@ def test_retrieval_order_and_scores_are_those_of_the_aligned_bank(
     asked = Question(id="a", database="shop", text="question 2 of 1")
     aligned = retriever.retrieve(asked, bank, k=k)
     permuted = retriever.retrieve(asked, mispair(bank, seed=seed, render=render).bank, k=k)
-    assert [(one.card.id, one.score) for one in permuted] == [(one.card.id, one.score) for one in aligned]
+    assert [(neighbour.card.id, neighbour.score) for neighbour in permuted] == [
+        (neighbour.card.id, neighbour.score) for neighbour in aligned
+    ]
 
 
 @pytest.mark.parametrize("name", [*QUESTION_KEYED, "payload"])
@@ -97,11 +99,13 @@ def test_swapping_after_retrieval_keeps_order_and_scores_for_any_retriever(
 ) -> None:
     bank, retriever = bank_of(sqls), (QUESTION_KEYED | {"payload": lambda: Payload(HashingEmbedder())})[name]()
     asked = Question(id="a", database="shop", text="question 2 of 1")
-    found = mispair(bank, seed=seed, render=render)
-    twins = {c.id: c for database in found.bank.databases() for c in found.bank.cards(database)}
+    mispaired = mispair(bank, seed=seed, render=render)
+    twins = {c.id: c for database in mispaired.bank.databases() for c in mispaired.bank.cards(database)}
     aligned = retriever.retrieve(asked, bank, k=k)
-    permuted = Mispaired(retriever, found).retrieve(asked, bank, k=k)
-    assert [(one.card, one.score) for one in permuted] == [(twins[one.card.id], one.score) for one in aligned]
+    permuted = Mispaired(retriever, mispaired).retrieve(asked, bank, k=k)
+    assert [(neighbour.card, neighbour.score) for neighbour in permuted] == [
+        (twins[neighbour.card.id], neighbour.score) for neighbour in aligned
+    ]
 
 
 def test_a_lone_card_keeps_its_sql_and_the_report_says_why() -> None:
@@ -110,8 +114,8 @@ def test_a_lone_card_keeps_its_sql_and_the_report_says_why() -> None:
 
 
 def test_a_majority_sql_is_named_as_the_reason() -> None:
-    found = mispair(bank_of({"shop": [1, 1, 1, 2]}), seed=1, render=render)
-    assert [one.reason for one in found.kept] == ["3 of the database's 4 cards have this SQL, more than half"] * 2
+    mispaired = mispair(bank_of({"shop": [1, 1, 1, 2]}), seed=1, render=render)
+    assert [kept.reason for kept in mispaired.kept] == ["3 of the database's 4 cards have this SQL, more than half"] * 2
 
 
 def test_another_seed_mispairs_otherwise() -> None:
@@ -120,8 +124,8 @@ def test_another_seed_mispairs_otherwise() -> None:
 
 
 def test_tokens_are_counted_again_when_a_counter_is_given() -> None:
-    found = mispair(bank_of({"shop": [1, 200]}), seed=1, render=render, count_tokens=len)
-    assert all(c.tokens == len(c.text) for c in found.bank.cards("shop"))
+    mispaired = mispair(bank_of({"shop": [1, 200]}), seed=1, render=render, count_tokens=len)
+    assert all(c.tokens == len(c.text) for c in mispaired.bank.cards("shop"))
 
 
 @given(databases, seeds)
@@ -154,12 +158,12 @@ def test_a_matched_bank_has_the_other_banks_counts_in_file_order(
     sqls: dict[str, list[int]], counts: dict[str, int], draw: int
 ) -> None:
     bank = bank_of(sqls)
-    found = matched(bank, counts, draw=draw)
+    reduced = matched(bank, counts, draw=draw)
     for database in bank.databases():
-        whole, part = bank.cards(database), found.cards(database)
+        whole, part = bank.cards(database), reduced.cards(database)
         assert len(part) == min(len(whole), counts.get(database, 0))
         assert list(part) == [c for c in whole if c in part]
-    assert matched(bank, counts, draw=draw).digest() == found.digest()
+    assert matched(bank, counts, draw=draw).digest() == reduced.digest()
 
 
 def test_the_two_draws_of_a_matched_bank_differ() -> None:

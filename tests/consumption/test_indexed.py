@@ -43,10 +43,10 @@ def store(server: str, request: pytest.FixtureRequest) -> Iterator[CardStore]:
 def test_the_index_finds_what_exact_search_finds(store: CardStore) -> None:
     exact, indexed = Dense(HashingEmbedder()), Indexed(HashingEmbedder(), indexed_from=100)
     for question in QUESTIONS:
-        wanted = [one.score for one in exact.retrieve(question, store, k=5)]
-        found = indexed.retrieve(question, store, k=5)
-        assert [one.score for one in found] == pytest.approx(wanted, abs=2e-6)
-        assert {one.card.database for one in found} == {"shop"}
+        wanted = [neighbour.score for neighbour in exact.retrieve(question, store, k=5)]
+        neighbours = indexed.retrieve(question, store, k=5)
+        assert [neighbour.score for neighbour in neighbours] == pytest.approx(wanted, abs=2e-6)
+        assert {neighbour.card.database for neighbour in neighbours} == {"shop"}
 
 
 def test_a_large_database_gets_an_index_of_its_own(store: CardStore) -> None:
@@ -79,9 +79,9 @@ def test_what_was_banked_disabled_or_deleted_counts_at_once(store: CardStore) ->
 def test_excluded_cards_never_come_and_as_many_others_do(store: CardStore) -> None:
     indexed = Indexed(HashingEmbedder(), indexed_from=100)
     best = indexed.retrieve(QUESTIONS[0], store, k=5)
-    others = indexed.retrieve(QUESTIONS[0], store, k=5, exclude=frozenset(one.card.id for one in best))
+    others = indexed.retrieve(QUESTIONS[0], store, k=5, exclude=frozenset(neighbour.card.id for neighbour in best))
     assert len(others) == 5
-    assert not {one.card.id for one in best} & {one.card.id for one in others}
+    assert not {neighbour.card.id for neighbour in best} & {neighbour.card.id for neighbour in others}
     assert indexed.retrieve(QUESTIONS[0], store, k=0) == []
 
 

@@ -22,8 +22,8 @@ WORDS = ("cheap", "items", "animals", "orders", "late", "paid")
 QUESTION = Question(id="asked", database="shop", text="how many cheap items")
 
 
-def ids(found: Sequence[Retrieved]) -> list[str]:
-    return [one.card.id for one in found]
+def ids(neighbours: Sequence[Retrieved]) -> list[str]:
+    return [neighbour.card.id for neighbour in neighbours]
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ def bank() -> FrozenBank:
 
 
 def test_dense_ranks_by_the_cosine_of_question_to_question(bank: FrozenBank) -> None:
-    found = Dense(HashingEmbedder()).retrieve(QUESTION, bank, k=4)
-    assert ids(found) == ["shop-3", "shop-4", "shop-2", "shop-1"]
+    neighbours = Dense(HashingEmbedder()).retrieve(QUESTION, bank, k=4)
+    assert ids(neighbours) == ["shop-3", "shop-4", "shop-2", "shop-1"]
     vectors = HashingEmbedder().embed([QUESTION.text, "how many items"])
-    assert found[0].score == 1.0
-    assert found[2].score == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6)
+    assert neighbours[0].score == 1.0
+    assert neighbours[2].score == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-6)
 
 
 def test_equal_questions_tie_whatever_their_row_and_neighbours() -> None:
@@ -65,9 +65,9 @@ def test_equal_questions_tie_whatever_their_row_and_neighbours() -> None:
 
     numbers = rng.permutation(300)
     bank = FrozenBank(card(f"{n:03}", text="twin" if n % 50 == 0 else f"other {n}") for n in numbers)
-    found = Dense(Noise()).retrieve(Question(id="q", database="shop", text="something else"), bank, k=300)
-    twins = [one for one in found if one.card.question.text == "twin"]
-    assert len({one.score for one in twins}) == 1
+    neighbours = Dense(Noise()).retrieve(Question(id="q", database="shop", text="something else"), bank, k=300)
+    twins = [neighbour for neighbour in neighbours if neighbour.card.question.text == "twin"]
+    assert len({neighbour.score for neighbour in twins}) == 1
     assert ids(twins) == sorted(ids(twins))
 
 
@@ -109,9 +109,9 @@ def test_old_indexes_are_forgotten_before_they_fill_the_memory() -> None:
 
 
 def test_bm25_needs_no_embedder_and_ranks_by_shared_words(bank: FrozenBank) -> None:
-    found = Bm25().retrieve(QUESTION, bank, k=4)
-    assert ids(found) == ["shop-3", "shop-4", "shop-2", "shop-1"]
-    assert found[3].score == 0.0
+    neighbours = Bm25().retrieve(QUESTION, bank, k=4)
+    assert ids(neighbours) == ["shop-3", "shop-4", "shop-2", "shop-1"]
+    assert neighbours[3].score == 0.0
 
 
 def test_bm25_gives_the_scores_of_bm25s(bank: FrozenBank) -> None:
@@ -121,13 +121,15 @@ def test_bm25_gives_the_scores_of_bm25s(bank: FrozenBank) -> None:
     model = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
     model.index(bm25s.tokenize(texts, show_progress=False), show_progress=False)
     _, scores = model.retrieve(bm25s.tokenize([QUESTION.text], show_progress=False), k=4, show_progress=False)
-    assert [one.score for one in Bm25().retrieve(QUESTION, bank, k=4)] == pytest.approx(scores[0].tolist(), abs=1e-5)
+    assert [neighbour.score for neighbour in Bm25().retrieve(QUESTION, bank, k=4)] == pytest.approx(
+        scores[0].tolist(), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("text", ["", "the of", "表", "zebra"])
 def test_bm25_falls_back_to_the_order_of_ids_where_no_word_is_shared(bank: FrozenBank, text: str) -> None:
-    found = Bm25().retrieve(msgspec.structs.replace(QUESTION, text=text), bank, k=2)
-    assert [(one.card.id, one.score) for one in found] == [("shop-1", 0.0), ("shop-2", 0.0)]
+    neighbours = Bm25().retrieve(msgspec.structs.replace(QUESTION, text=text), bank, k=2)
+    assert [(neighbour.card.id, neighbour.score) for neighbour in neighbours] == [("shop-1", 0.0), ("shop-2", 0.0)]
 
 
 def test_a_payload_key_lets_the_cards_content_count(bank: FrozenBank) -> None:
@@ -183,7 +185,7 @@ def test_random_draws_the_same_questions_from_banks_of_different_writers() -> No
     plain = [card(n) for n in range(50)]
     rich = [msgspec.structs.replace(c, id=CardId(f"x-{c.id[::-1]}"), writer="W5", text="…") for c in plain]
     drawn = [
-        [one.card.question.id for one in Random(seed=1).retrieve(QUESTION, FrozenBank(cards), k=5)]
+        [neighbour.card.question.id for neighbour in Random(seed=1).retrieve(QUESTION, FrozenBank(cards), k=5)]
         for cards in (plain, rich)
     ]
     assert drawn[0] == drawn[1]
@@ -237,9 +239,9 @@ def test_an_index_grows_with_a_bank_in_use_and_answers_as_one_built_anew(tmp_pat
 def test_an_index_that_two_banks_grew_from_serves_each_its_own() -> None:
     dense = Dense(HashingEmbedder())
     start = tuple(card(number) for number in range(3))
-    one, other = FrozenBank((*start, card(7))), FrozenBank((*start, card(8)))
+    with_seven, with_eight = FrozenBank((*start, card(7))), FrozenBank((*start, card(8)))
     dense.retrieve(QUESTION, FrozenBank(start), k=9)
-    for bank, last in ((one, "shop-7"), (other, "shop-8"), (one, "shop-7")):
+    for bank, last in ((with_seven, "shop-7"), (with_eight, "shop-8"), (with_seven, "shop-7")):
         assert sorted(ids(dense.retrieve(QUESTION, bank, k=9)))[-1] == last
 
 
@@ -249,7 +251,7 @@ def test_an_index_made_from_an_earlier_one_finds_what_a_new_one_finds(retriever:
     pool = [card(number, text=f"{rng.choice(WORDS)} {rng.choice(WORDS)} {number % 90}") for number in range(120)]
     kept, lasting = pool[:60], retriever(HashingEmbedder())
     for turn in range(40):
-        kept = [each for each in kept if rng.random() > 0.05] + rng.sample(pool[60:], 3)
-        kept = list({each.id: each for each in kept}.values())
+        kept = [kept_card for kept_card in kept if rng.random() > 0.05] + rng.sample(pool[60:], 3)
+        kept = list({kept_card.id: kept_card for kept_card in kept}.values())
         bank, asked = FrozenBank(kept), msgspec.structs.replace(QUESTION, text=f"{rng.choice(WORDS)} {turn % 9}")
         assert lasting.retrieve(asked, bank, k=5) == retriever(HashingEmbedder()).retrieve(asked, bank, k=5)

@@ -32,10 +32,10 @@ def test_a_card_comes_back_equal_after_the_store_is_opened_again(place: str) -> 
 
 def test_a_card_leads_up_to_its_episode_and_question(store: CardStore) -> None:
     store.add(card(1), episode(card(1)))
-    found = store.episode("shop-1")
-    assert found == episode(card(1))
-    assert found is not None
-    assert found.question == card(1).question
+    kept = store.episode("shop-1")
+    assert kept == episode(card(1))
+    assert kept is not None
+    assert kept.question == card(1).question
 
 
 def test_a_database_sees_only_its_own_cards_in_the_order_they_were_banked(store: CardStore) -> None:
@@ -102,8 +102,8 @@ def test_setting_the_status_a_card_has_leaves_no_trace(store: CardStore) -> None
 def test_every_card_of_one_signal_can_be_found_and_revoked_at_once(store: CardStore) -> None:
     for number in range(4):
         store.add(card(number, signal="ungated" if number % 2 else "oracle", by="bob"))
-    found = store.find(signal="ungated", admitted_by="bob")
-    store.set_statuses([c.id for c in found], CardStatus.DISABLED, by="ada", reason="ungated")
+    ungated = store.find(signal="ungated", admitted_by="bob")
+    store.set_statuses([c.id for c in ungated], CardStatus.DISABLED, by="ada", reason="ungated")
     assert [c.id for c in store.cards("shop")] == ["shop-0", "shop-2"]
     assert len(store.find(status=CardStatus.DISABLED)) == 2
 
@@ -197,7 +197,7 @@ def test_whatever_one_process_does_to_cards_another_serves_what_one_that_starts_
             assert watching.cards("shop") == store.cards("shop") == expected
         before = watching.cards("shop")
         store.add(card(8))
-        assert all(one is other for one, other in zip(before, watching.cards("shop"), strict=False))
+        assert all(earlier is later for earlier, later in zip(before, watching.cards("shop"), strict=False))
 
 
 def test_a_frozen_bank_does_not_change_with_the_store(store: CardStore) -> None:
@@ -218,7 +218,7 @@ def test_any_text_comes_back_as_it_went_in(store: CardStore, text: str) -> None:
     change = store.history(name)[-1]
     assert (store.get(name).question.text, change.by, change.reason) == (text, text, text)
     assert text in store.all_databases()
-    assert [found.id for found in store.find(database=text)] == [name]
+    assert [stored.id for stored in store.find(database=text)] == [name]
     store.delete(name, by="nobody")
 
 
@@ -270,7 +270,7 @@ def test_an_open_store_serves_what_one_opened_now_would(place: str, deeds: list[
     """What was done since the last look, here or in another process, is in the next; and nothing else has changed."""
     with CardStore(place) as here, CardStore(place) as there:
         for deed, number, looks in deeds:
-            known = [each.id for each in there.find(database="shop")]
+            known = [stored.id for stored in there.find(database="shop")]
             name = known[number % len(known)] if known else ""
             if deed in {"add", "elsewhere"} or not name:
                 there.add(card(number, database="shop" if deed == "add" else "bar"))

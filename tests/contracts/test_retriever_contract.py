@@ -53,9 +53,9 @@ def bank_of(*pairs: tuple[str, str]) -> FrozenBank:
 def test_at_most_k_distinct_cards_come_best_first_and_ties_by_id(
     name: str, bank: FrozenBank, question: Question, k: int
 ) -> None:
-    found = RETRIEVERS[name]().retrieve(question, bank, k=k)
-    order = [(-one.score, one.card.id) for one in found]
-    assert len({one.card.id for one in found}) == len(found) <= k
+    neighbours = RETRIEVERS[name]().retrieve(question, bank, k=k)
+    order = [(-neighbour.score, neighbour.card.id) for neighbour in neighbours]
+    assert len({neighbour.card.id for neighbour in neighbours}) == len(neighbours) <= k
     assert order == sorted(order)
 
 
@@ -65,7 +65,7 @@ def test_at_most_k_distinct_cards_come_best_first_and_ties_by_id(
 def test_databases_are_crossed_only_by_those_whose_name_says_so(
     name: str, bank: FrozenBank, question: Question, k: int
 ) -> None:
-    seen = {one.card.database for one in RETRIEVERS[name]().retrieve(question, bank, k=k)}
+    seen = {neighbour.card.database for neighbour in RETRIEVERS[name]().retrieve(question, bank, k=k)}
     assert ("shop" not in seen) if name in CROSSING else seen <= {"shop"}
 
 
@@ -93,11 +93,11 @@ def test_excluded_cards_are_as_if_they_were_not_banked(
 ) -> None:
     ids = [c.id for database in bank.databases() for c in bank.cards(database)]
     out = data.draw(st.frozensets(st.sampled_from(ids))) if ids else frozenset[CardId]()
-    found = RETRIEVERS[name]().retrieve(question, bank, k=k, exclude=out)
-    assert not out & {one.card.id for one in found}
+    neighbours = RETRIEVERS[name]().retrieve(question, bank, k=k, exclude=out)
+    assert not out & {neighbour.card.id for neighbour in neighbours}
     if name not in {"bm25", "schema-similar"}:  # word statistics, and which database is nearest, stay those of the bank
         rest = FrozenBank(c for database in bank.databases() for c in bank.cards(database) if c.id not in out)
-        assert found == RETRIEVERS[name]().retrieve(question, rest, k=k)
+        assert neighbours == RETRIEVERS[name]().retrieve(question, rest, k=k)
 
 
 @every
@@ -118,8 +118,8 @@ def test_one_id_can_be_excluded_by_itself(name: str) -> None:
     assert RETRIEVERS[name]().retrieve(question, bank, k=5, exclude=CardId("nobody")) == (
         RETRIEVERS[name]().retrieve(question, bank, k=5)
     )
-    for one in RETRIEVERS[name]().retrieve(question, bank, k=5):
-        assert not RETRIEVERS[name]().retrieve(question, bank, k=5, exclude=one.card.id)
+    for neighbour in RETRIEVERS[name]().retrieve(question, bank, k=5):
+        assert not RETRIEVERS[name]().retrieve(question, bank, k=5, exclude=neighbour.card.id)
 
 
 @every

@@ -94,8 +94,8 @@ def test_an_episode_ends_with_the_candidate_that_the_check_accepted(
 @every
 def test_a_right_first_attempt_costs_no_call_and_is_kept_by_success_and_union_only(name: str, store: Database) -> None:
     model = ScriptedModel([])
-    made = source(name, model=model, database=store)
-    effort = made.acquire(first(store, fenced(RIGHT)), right=True, accept=lambda sql: True)
+    tested = source(name, model=model, database=store)
+    effort = tested.acquire(first(store, fenced(RIGHT)), right=True, accept=lambda sql: True)
     assert (model.prompts, effort.rounds) == ([], ())
     assert (effort.episode is not None) == (name in KEEPS_SUCCESSES)
 
@@ -103,17 +103,17 @@ def test_a_right_first_attempt_costs_no_call_and_is_kept_by_success_and_union_on
 @every
 def test_a_check_that_accepts_nothing_yields_nothing(name: str, store: Database) -> None:
     model = ScriptedModel(lambda *_: fenced(WRONG))
-    made = source(name, model=model, database=store)
-    assert made.acquire(first(store, fenced(WRONG)), right=False, accept=lambda sql: False).episode is None
+    tested = source(name, model=model, database=store)
+    assert tested.acquire(first(store, fenced(WRONG)), right=False, accept=lambda sql: False).episode is None
 
 
 @every
 def test_a_plan_never_promises_fewer_calls_than_the_budget_takes(name: str, store: Database) -> None:
     """T3-look's first round asks for probes after all when a query gives it nothing to look at."""
     model = ScriptedModel(lambda *_: fenced(WRONG))
-    made = source(name, model=model, database=store, budget=BUDGET)
-    effort = made.acquire(first(store, fenced(WRONG)), right=False, accept=lambda sql: False)
-    assert len(model.prompts) == made.calls_in(len(effort.rounds))
+    tested = source(name, model=model, database=store, budget=BUDGET)
+    effort = tested.acquire(first(store, fenced(WRONG)), right=False, accept=lambda sql: False)
+    assert len(model.prompts) == tested.calls_in(len(effort.rounds))
 
 
 @every

@@ -40,9 +40,9 @@ def answer(number: int | str, **changed: object) -> AnswerRecord:
 
 def confirm(store: Store, name: str, *, by: str = "ada", number: int | str = 1) -> Decision:
     """A verdict that banks a card, as serving gives it."""
-    made = card(number, signal="user", by=by)
+    banked = card(number, signal="user", by=by)
     return store.decisions.decide(
-        name, Verdict.CONFIRMED, by=by, signal="user", bank=lambda: store.bank.add(made, episode(made))
+        name, Verdict.CONFIRMED, by=by, signal="user", bank=lambda: store.bank.add(banked, episode(banked))
     ).decision
 
 
@@ -77,8 +77,8 @@ def test_answers_to_one_question_are_found_however_it_was_laid_out(store: Store)
     for number, text in enumerate(["How many items?", "  how many\nITEMS", "How many shops?"]):
         store.answers.save(answer(number, question=text))
     store.answers.save(answer(3, question="How many items?", database="bar"))
-    found = store.answers.recent(database="shop", question="how many items")
-    assert [one.id for one in found] == ["answer-1", "answer-0"]
+    answers = store.answers.recent(database="shop", question="how many items")
+    assert [answer.id for answer in answers] == ["answer-1", "answer-0"]
 
 
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,7 +110,7 @@ def test_a_later_verdict_replaces_the_earlier_one_and_both_are_kept(store: Store
         store.decisions.decide("answer-1", verdict, by="bo", signal="user").decision
         for verdict in (Verdict.REJECTED, Verdict.UNDONE, Verdict.REJECTED)
     ]
-    assert [one.replaced for one in decided] == [first.id, decided[0].id, decided[1].id]
+    assert [decision.replaced for decision in decided] == [first.id, decided[0].id, decided[1].id]
     assert store.decisions.all(answer="answer-1") == [first, *decided]
     assert store.answers.verdict("answer-1") == "rejected"
 
@@ -149,11 +149,11 @@ def test_revoking_a_verifier_disables_its_cards_and_names_the_answers_that_leane
     store.answers.save(answer(4, cards=(CardUse(CardId("shop-2"), 0.8),)))
     store.answers.save(answer(5, cards=(CardUse(CardId("shop-1"), 0.8),)))
     revocation = store.revoke(by="mallory", revoked_by="ada", reason="careless")
-    assert [one.id for one in revocation.cards] == ["shop-2", "shop-3"]
-    assert [one.id for one in revocation.leaned] == ["answer-4"]
-    assert [one.id for one in store.bank.cards("shop")] == ["shop-1"]
+    assert [revoked.id for revoked in revocation.cards] == ["shop-2", "shop-3"]
+    assert [answer.id for answer in revocation.leaned] == ["answer-4"]
+    assert [served.id for served in store.bank.cards("shop")] == ["shop-1"]
     assert [store.answers.verdict(f"answer-{n}") for n in (1, 2, 3)] == ["confirmed", "revoked", "revoked"]
-    assert [one.answer for one in store.answers.judged()] == ["answer-1"]
+    assert [judged.answer for judged in store.answers.judged()] == ["answer-1"]
     assert store.bank.history("shop-2")[-1].reason == "careless"
 
 
@@ -161,7 +161,7 @@ def test_revoking_twice_decides_once(store: Store) -> None:
     store.bank.add(card(1, signal="external"))
     store.revoke(signal="external", revoked_by="ada")
     assert store.revoke(signal="external", revoked_by="ada").cards == ()
-    assert [one.verdict for one in store.decisions.all()] == [Verdict.REVOKED]
+    assert [decision.verdict for decision in store.decisions.all()] == [Verdict.REVOKED]
 
 
 def test_a_revocation_since_a_moment_leaves_what_was_admitted_before(store: Store) -> None:
@@ -182,14 +182,14 @@ def test_what_waits_comes_most_useful_first_and_a_verdict_takes_it_off(store: St
     store.answers.save(answer(6, question="unseen twin", twin_of="answer-5"))
     store.answers.save(answer(7, question="elsewhere", database="bar"))
     waiting = store.answers.waiting(database="shop")
-    assert [(one.answer.id, one.asked) for one in waiting] == [
+    assert [(entry.answer.id, entry.asked) for entry in waiting] == [
         ("answer-5", 2),
         ("answer-3", 1),
         ("answer-2", 1),
         ("answer-1", 1),
     ]
     confirm(store, "answer-5")
-    assert [one.answer.id for one in store.answers.waiting(limit=2)] == ["answer-3", "answer-2"]
+    assert [entry.answer.id for entry in store.answers.waiting(limit=2)] == ["answer-3", "answer-2"]
     store.decisions.decide("answer-5", Verdict.UNDONE, by="ada", signal="user")
     assert store.answers.waiting()[0].answer.id == "answer-5"
 
@@ -199,7 +199,7 @@ def test_live_measurement_sees_each_arm_with_its_verdicts_and_costs(store: Store
         store.answers.save(answer(number, memory=number % 2 == 0, replayed=number == 4))
     for number, verdict in ((0, Verdict.CONFIRMED), (1, Verdict.REJECTED), (2, Verdict.CORRECTED), (3, Verdict.UNDONE)):
         store.decisions.decide(f"answer-{number}", verdict, by="ada", signal="user")
-    assert [(one.answer, one.memory, one.right) for one in store.answers.judged(database="shop")] == [
+    assert [(judged.answer, judged.memory, judged.right) for judged in store.answers.judged(database="shop")] == [
         ("answer-0", True, True),
         ("answer-1", False, False),
         ("answer-2", True, False),
@@ -284,7 +284,7 @@ def test_a_forgotten_value_is_nowhere_and_what_was_counted_stays_counted(store: 
     report = store.forget(by="ada", value="Zaphod")
     assert "Zaphod" not in everything(store)
     assert (report.cards, report.answers, report.traces, report.proposals) == (1, 2, 1, 1)
-    assert [one.id for one in store.bank.cards("shop")] == ["shop-2"]
+    assert [served.id for served in store.bank.cards("shop")] == ["shop-2"]
     assert store.answers.get("answer-3") == answer(3)
     assert store.answers.traffic() == before
 
@@ -318,12 +318,12 @@ def test_look_alike_questions_of_two_databases_stay_apart(store: Store) -> None:
         store.answers.save(answer(database, question="How many items?", database=database))
         store.bank.add(card(database, text="How many items?", database=database))
     for database in ("shop", "bar"):
-        assert {one.database for one in store.answers.recent(database=database, question="how many items")} == {
+        assert {answer.database for answer in store.answers.recent(database=database, question="how many items")} == {
             database
         }
-        assert {one.database for one in store.bank.find(database=database, question="how many items")} == {database}
-        assert {one.answer.database for one in store.answers.waiting(database=database)} == {database}
-        assert {one.database for one in store.bank.cards(database)} == {database}
+        assert {match.database for match in store.bank.find(database=database, question="how many items")} == {database}
+        assert {entry.answer.database for entry in store.answers.waiting(database=database)} == {database}
+        assert {served.database for served in store.bank.cards(database)} == {database}
     assert store.bank.set_status("bar-bar", CardStatus.DISABLED, by="ada").database == "bar"
     assert len(store.bank.cards("shop")) == 1
 

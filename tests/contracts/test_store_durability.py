@@ -28,9 +28,9 @@ def test_no_acknowledged_verdict_is_lost_or_doubled_when_the_writer_is_killed_at
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = re.fullmatch(r"200 kills, (\d+) acknowledged, (\d+) lives without a verdict\n", done.stdout)
-    assert found
-    assert int(found[1]) > KILLS, "the writers were killed before they could give a verdict"
+    report = re.fullmatch(r"200 kills, (\d+) acknowledged, (\d+) lives without a verdict\n", done.stdout)
+    assert report
+    assert int(report[1]) > KILLS, "the writers were killed before they could give a verdict"
 
 
 WRITER = """

@@ -23,7 +23,9 @@ steps = st.lists(st.tuples(databases, questions, st.sampled_from(["ask", "confir
 def act(store: Store, number: int, database: str, text: str, step: str) -> None:
     """One step of a team's day, under ids that say which database they belong to."""
     name = f"{database}|{number}"
-    near = [found.card.id for found in Dense(HashingEmbedder()).retrieve(asked(database, text), store.bank, k=3)]
+    near = [
+        neighbour.card.id for neighbour in Dense(HashingEmbedder()).retrieve(asked(database, text), store.bank, k=3)
+    ]
     store.answers.save(
         AnswerRecord(
             id=name,
@@ -35,8 +37,8 @@ def act(store: Store, number: int, database: str, text: str, step: str) -> None:
         )
     )
     if step == "confirm":
-        made = card(number, text=text, database=database, sql=f"SELECT '{database}', {number}")
-        store.decisions.decide(name, Verdict.CONFIRMED, by="ada", signal="user", bank=lambda: store.bank.add(made))
+        banked = card(number, text=text, database=database, sql=f"SELECT '{database}', {number}")
+        store.decisions.decide(name, Verdict.CONFIRMED, by="ada", signal="user", bank=lambda: store.bank.add(banked))
     elif step == "reject":
         store.decisions.decide(name, Verdict.REJECTED, by="ada", signal="user")
     elif step == "disable" and near:
@@ -65,8 +67,8 @@ def test_nothing_of_one_database_is_given_for_another(place: str, day: list[tupl
                 *store.decisions.all(database=database),
             ]
             for retriever in (Dense(HashingEmbedder()), Bm25(), Indexed(HashingEmbedder())):
-                found = retriever.retrieve(asked(database, text), store.bank, k=5)
-                given_out += [one.card for one in found]
-            assert {getattr(one, "database", None) for one in given_out} <= {database}
+                neighbours = retriever.retrieve(asked(database, text), store.bank, k=5)
+                given_out += [neighbour.card for neighbour in neighbours]
+            assert {getattr(record, "database", None) for record in given_out} <= {database}
             leaned = {use.card for answer in store.answers.recent(database=database) for use in answer.cards}
             assert all(card_id.rpartition("-")[0] == database for card_id in leaned)

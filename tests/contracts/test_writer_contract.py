@@ -106,8 +106,8 @@ def test_a_card_keeps_its_provenance_and_says_something(
 @given(episode=episodes(), capsule=CAPSULES)
 def test_the_same_episode_gives_the_same_card(name: str, store: Database, episode: Episode, capsule: str) -> None:
     passed = admitted(episode)
-    made = [writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed).card for _ in range(2)]
-    assert made[0] == made[1]
+    cards = [writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed).card for _ in range(2)]
+    assert cards[0] == cards[1]
 
 
 def test_two_writers_never_share_a_card_id(store: Database) -> None:

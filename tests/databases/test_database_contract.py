@@ -44,9 +44,9 @@ def test_order_is_kept(league: Database) -> None:
 
 
 def test_cells_are_plain_values(league: Database) -> None:
-    got = rows(league.execute("SELECT name, goals, pay, born FROM player ORDER BY id"))
-    assert got[0] == ("Ann", 3, 10.5, "1990-01-02")
-    assert got[2] == (None, 5, None, "1999-12-31")
+    players = rows(league.execute("SELECT name, goals, pay, born FROM player ORDER BY id"))
+    assert players[0] == ("Ann", 3, 10.5, "1990-01-02")
+    assert players[2] == (None, 5, None, "1999-12-31")
 
 
 @pytest.mark.parametrize(

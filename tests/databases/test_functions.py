@@ -138,9 +138,9 @@ def test_what_runs_sql_from_text_can_never_be_allowed() -> None:
     ],
 )
 def test_catalogues_with_secrets_are_not_read(dialect: str, sql: str) -> None:
-    found = guard.check(sql, dialect)
-    assert found is not None
-    assert found.kind is FailureKind.REFUSED
+    refusal = guard.check(sql, dialect)
+    assert refusal is not None
+    assert refusal.kind is FailureKind.REFUSED
 
 
 @pytest.mark.parametrize("engine_name", ["postgres", "mysql"])

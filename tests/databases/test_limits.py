@@ -49,7 +49,7 @@ def test_an_innocent_statement_beside_a_bomb_gets_its_answer(sqlite_url: str) ->
         bombs = [pool.submit(database.execute, bomb, timeout=2.0) for _ in range(2)]
         answers = [pool.submit(database.execute, innocent) for _ in range(40)]
         assert all(isinstance(answer.result(), Rows) for answer in answers)
-        assert all(isinstance(one.result(), Failure) for one in bombs)
+        assert all(isinstance(bomb.result(), Failure) for bomb in bombs)
     database.close()
 
 

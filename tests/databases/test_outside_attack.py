@@ -30,8 +30,8 @@ def lines(folder: Path, name: str, engine: str) -> list[str]:
     path = folder / "attacks" / name
     if not path.exists():
         pytest.skip("the attack is not beside this checkout")
-    found = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return [line["sql"] for line in found if line["engine"] == engine]
+    attacks = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [line["sql"] for line in attacks if line["engine"] == engine]
 
 
 @pytest.fixture
@@ -64,9 +64,9 @@ def test_every_statement_is_refused_or_harmless_even_for_the_owner(
         with watching(engine, server, folder) as canaries:
             database = open_database(server.owner, allow_privileged=True)
             wrong = {
-                sql: found
+                sql: harm
                 for sql in lines(shared_data, "attacks.jsonl", engine)
-                if (found := wrong_with(database, canaries, sql.replace(WRITES_TO, f"{canaries.evil}-")))
+                if (harm := wrong_with(database, canaries, sql.replace(WRITES_TO, f"{canaries.evil}-")))
             }
             database.close()
             assert canaries.sung_at_all() == []

@@ -89,9 +89,9 @@ def test_the_engine_gets_the_tokens_without_remarks(dialect: str, sql: str, text
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres", "mysql", "duckdb"])
 def test_white_space_that_not_every_engine_knows_is_refused(dialect: str, space: str) -> None:
     for sql in (f"SELECT{space}1", f"SELECT 1 --{space}a\n, 2" if dialect == "mysql" else f"SELECT 1{space}, 2"):
-        found = guard.check(sql, dialect)
-        assert found is not None
-        assert found.kind in {FailureKind.REFUSED, FailureKind.SYNTAX}
+        refusal = guard.check(sql, dialect)
+        assert refusal is not None
+        assert refusal.kind in {FailureKind.REFUSED, FailureKind.SYNTAX}
 
 
 @pytest.mark.parametrize("mode", ["NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "ORACLE", "ANSI,NO_BACKSLASH_ESCAPES"])

@@ -34,5 +34,5 @@ def test_each_engine_gives_each_kind_of_verdict(
     # A remark of its own keeps the statements apart, so that there is work for two.
     sqls = [f"{sql} -- {n}" for n in range(20) for sql, _ in PREDICTIONS]
     [result] = score_predictions(benchmark, {"p": sqls}, jobs=jobs, cache=GoldCache(tmp_path / "cache"))
-    assert [one.kind for one in result.scored] == [kind for _ in range(20) for _, kind in PREDICTIONS]
+    assert [prediction.kind for prediction in result.scored] == [kind for _ in range(20) for _, kind in PREDICTIONS]
     assert check_benchmark(benchmark, jobs=jobs).executed == len(lines)

@@ -96,9 +96,9 @@ def test_the_fingerprint_changes_with_the_schema(make: Make, change: str) -> Non
 
 
 def test_the_fingerprint_ignores_data_layout_and_indexes(make: Make) -> None:
-    one = make("CREATE TABLE t (a INT, b TEXT)", "one")
+    first = make("CREATE TABLE t (a INT, b TEXT)", "one")
     two = make("CREATE TABLE t (a INT,\n   b TEXT); CREATE INDEX i ON t (b); INSERT INTO t VALUES (1, 'x')", "two")
-    assert one.fingerprint() == two.fingerprint()
+    assert first.fingerprint() == two.fingerprint()
 
 
 def test_an_interrupt_hits_only_the_statement_that_is_late(make: Make) -> None:

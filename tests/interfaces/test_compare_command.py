@@ -34,14 +34,14 @@ def pairs(folder: Path, rows: Sequence[tuple[object, ...]]) -> Path:
 
 def test_json_has_the_promised_keys(tmp_path: Path) -> None:
     rows = [(f"d{d}", f"q{q}", s, int(q > 3), int(q > d)) for d in range(4) for q in range(9) for s in (1, 2, 3)]
-    found = json.loads(compare(tmp_path, pairs(tmp_path, rows), "--json").stdout)
+    comparison = json.loads(compare(tmp_path, pairs(tmp_path, rows), "--json").stdout)
     promised = [
         *("n", "n_databases", "n_questions", "n_seeds", "a", "b", "delta_pp", "ci_low_pp", "ci_high_pp", "p_value"),
         *("fixed", "broke", "mcnemar_p", "resamples", "rng_seed", "method", "sign_flip_p", "detectable_pp"),
         *("leave_one_out", "between_sd_pp", "new_database_pp"),
     ]
-    assert set(promised) <= set(found)
-    assert (found["method"], found["n_seeds"], found["undefined"]) == ("cr2", 3, "")
+    assert set(promised) <= set(comparison)
+    assert (comparison["method"], comparison["n_seeds"], comparison["undefined"]) == ("cr2", 3, "")
 
 
 @pytest.mark.parametrize("method", ["cr2", "jackknife", "two-stage"])
@@ -62,8 +62,8 @@ def test_one_database_gets_an_interval_over_questions_and_is_told_so(tmp_path: P
 
 def test_questions_whose_gold_fails_are_left_out_and_counted(tmp_path: Path) -> None:
     first, second = scored(tmp_path, "a.csv", "0011g011001"), scored(tmp_path, "b.csv", "0111g111011")
-    found = json.loads(compare(tmp_path, first, second, "--json").stdout)
-    assert (found["n"], found["unevaluable"], found["n_databases"]) == (10, 1, 3)
+    comparison = json.loads(compare(tmp_path, first, second, "--json").stdout)
+    assert (comparison["n"], comparison["unevaluable"], comparison["n_databases"]) == (10, 1, 3)
 
 
 def test_a_question_that_one_file_lacks_is_named(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from synthetic_ledger import synthetic_ledger
 def test_the_default_plans_the_papers_own_study(tmp_path: Path) -> None:
     done = scoring_data.run_cli("power", "--studies", 60, "--json", cache=tmp_path)
     assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert made["forecast"]["n_pairs"] == 1383
-    assert 0.7 < made["forecast"]["power"] < 0.95
-    assert made["needed"]["databases"] <= 11
-    assert [one["method"] for one in made["expected"]] == ["cr2", "two-stage"]
-    assert made["effort"]["hours"] is None
+    prospect = json.loads(done.stdout)
+    assert prospect["forecast"]["n_pairs"] == 1383
+    assert 0.7 < prospect["forecast"]["power"] < 0.95
+    assert prospect["needed"]["databases"] <= 11
+    assert [interval["method"] for interval in prospect["expected"]] == ["cr2", "two-stage"]
+    assert prospect["effort"]["hours"] is None
 
 
 def test_a_pilot_is_planned_by_and_its_figure_is_written(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_json_is_one_document_with_the_promised_keys(desk: Desk) -> None:
 def test_several_files_are_scored_in_one_command(desk: Desk) -> None:
     out = desk.folder / "rows.csv"
     document = json.loads(desk.score(desk.good, desk.wrong, "--rule", "bag", "--out", out, "--json").stdout)
-    assert [(Path(one["predictions"]).name, one["accuracy"]) for one in document["files"]] == [
+    assert [(Path(scored["predictions"]).name, scored["accuracy"]) for scored in document["files"]] == [
         ("good.jsonl", 100.0),
         ("wrong.jsonl", 50.0),
     ]
@@ -109,8 +109,8 @@ def test_two_scored_files_are_compared_without_joining_them_by_hand(desk: Desk) 
     assert done.returncode == 0
     assert "4 pairs, 4 questions, 2 databases\n" in done.stdout
     assert "seed" not in done.stdout
-    found = json.loads(desk.run("compare", desk.folder / "good.csv", desk.folder / "wrong.csv", "--json").stdout)
-    assert (found["delta_pp"], found["fixed"], found["broke"], found["n_seeds"]) == (-25.0, 0, 1, 0)
+    comparison = json.loads(desk.run("compare", desk.folder / "good.csv", desk.folder / "wrong.csv", "--json").stdout)
+    assert (comparison["delta_pp"], comparison["fixed"], comparison["broke"], comparison["n_seeds"]) == (-25.0, 0, 1, 0)
 
 
 def test_missing_databases_are_skipped_only_on_request_and_then_named(desk: Desk) -> None:
@@ -192,7 +192,7 @@ def test_bad_input_is_one_clear_line_and_exit_2_and_loses_nothing(desk: Desk, wh
 
 
 def test_benchmark_list_names_every_benchmark(desk: Desk) -> None:
-    names = {one["name"] for one in json.loads(desk.run("benchmark", "list", "--json").stdout)}
+    names = {benchmark["name"] for benchmark in json.loads(desk.run("benchmark", "list", "--json").stdout)}
     assert {"quarry", "bird", "minidev", "minidev-postgresql", "spider", "own"} <= names
     assert "Spider dev" in desk.run("benchmark", "list").stdout
 

@@ -37,34 +37,34 @@ def test_a_query_begun_is_a_query_needed() -> None:
 
 
 def test_the_interval_of_the_lift_becomes_one_of_the_break_even() -> None:
-    found = paid_back(WorkloadLift(value_pp=25.5, low_pp=5.0, high_pp=40.0))
-    assert found.earliest is not None
-    assert found.queries is not None
-    assert found.latest is not None
-    assert found.earliest < found.queries < found.latest
+    payback = paid_back(WorkloadLift(value_pp=25.5, low_pp=5.0, high_pp=40.0))
+    assert payback.earliest is not None
+    assert payback.queries is not None
+    assert payback.latest is not None
+    assert payback.earliest < payback.queries < payback.latest
 
 
 def test_a_lift_that_may_be_nothing_may_never_pay_back() -> None:
-    found = paid_back(WorkloadLift(value_pp=5.0, low_pp=-1.0, high_pp=9.0))
-    assert found.latest is None
-    assert found.earliest is not None
+    payback = paid_back(WorkloadLift(value_pp=5.0, low_pp=-1.0, high_pp=9.0))
+    assert payback.latest is None
+    assert payback.earliest is not None
 
 
 def test_a_workload_of_new_questions_only_has_the_interval_of_transfer() -> None:
     transfer, replay = outcomes((1, 3, 2, 6), 20), outcomes((5, 4, 6, 5), 7)
     alone = difference(outcomes=transfer, rng=np.random.default_rng(0))
-    found = workload_lift(transfer=transfer, replay=replay, recurrence=0.0)
-    assert (found.value_pp, found.low_pp, found.high_pp) == pytest.approx((alone.value, alone.low, alone.high))
+    mixed = workload_lift(transfer=transfer, replay=replay, recurrence=0.0)
+    assert (mixed.value_pp, mixed.low_pp, mixed.high_pp) == pytest.approx((alone.value, alone.low, alone.high))
 
 
 def test_a_mixed_workload_lies_between_its_parts() -> None:
     transfer, replay = outcomes((1, 3, 2, 6), 20), outcomes((5, 4, 6, 5), 7)
-    found = workload_lift(transfer=transfer, replay=replay, recurrence=0.5)
-    assert found.value_pp == pytest.approx((100 * 12 / 80 + 100 * 20 / 28) / 2)
-    assert (found.low_pp or 0) < found.value_pp < (found.high_pp or 0)
+    mixed = workload_lift(transfer=transfer, replay=replay, recurrence=0.5)
+    assert mixed.value_pp == pytest.approx((100 * 12 / 80 + 100 * 20 / 28) / 2)
+    assert (mixed.low_pp or 0) < mixed.value_pp < (mixed.high_pp or 0)
 
 
 def test_too_few_databases_say_so() -> None:
-    found = workload_lift(transfer=outcomes((1, 3, 2), 20), replay=outcomes((5, 4), 7), recurrence=0.5)
-    assert found.low_pp is None
-    assert "2 databases" in found.undefined
+    mixed = workload_lift(transfer=outcomes((1, 3, 2), 20), replay=outcomes((5, 4), 7), recurrence=0.5)
+    assert mixed.low_pp is None
+    assert "2 databases" in mixed.undefined

@@ -54,24 +54,24 @@ def test_questions_answered_on_one_side_only_are_not_paired() -> None:
 def test_a_fix_is_stable_only_when_every_seed_agrees_and_there_are_two() -> None:
     before = [*answers("000", seed=1), *answers("00", seed=2)]
     after = [*answers("111", seed=1), *answers("10", seed=2)]
-    found = stability(pair_up(before, after))
-    assert found.stable_fixes == ("q0",)
-    assert (found.churn_fixes, found.repeated, found.both) == (2, 2, ())
+    stable = stability(pair_up(before, after))
+    assert stable.stable_fixes == ("q0",)
+    assert (stable.churn_fixes, stable.repeated, stable.both) == (2, 2, ())
 
 
 def test_a_question_fixed_and_broken_is_named() -> None:
-    found = stability(
+    stable = stability(
         pair_up([*answers("0", seed=1), *answers("1", seed=2)], [*answers("1", seed=1), *answers("0", seed=2)])
     )
-    assert found.both == ("q0",)
+    assert stable.both == ("q0",)
 
 
 def test_effects_add_up_to_the_whole() -> None:
     before = [*answers("0011", database="a"), *[Answer(question=f"r{i}", right=False, database="b") for i in range(3)]]
     after = [*answers("0111", database="a"), *[Answer(question=f"r{i}", right=i == 0, database="b") for i in range(3)]]
-    found = {effect.name: effect for effect in effects(pair_up(before, after), lambda pair: pair.after.database)}
-    assert (found["a"].delta_pp, found["a"].net, found["b"].n) == (25.0, 1, 3)
-    assert found["b"].after == pytest.approx(100 / 3)
+    by_database = {effect.name: effect for effect in effects(pair_up(before, after), lambda pair: pair.after.database)}
+    assert (by_database["a"].delta_pp, by_database["a"].net, by_database["b"].n) == (25.0, 1, 3)
+    assert by_database["b"].after == pytest.approx(100 / 3)
 
 
 def test_correlation_is_undefined_without_variation() -> None:
@@ -112,18 +112,18 @@ def test_the_audit_finds_twins_and_gives_the_lift_without_them() -> None:
         Note(question_id="q2", question="elsewhere", sql="SELECT 1", database="other"),
     ]
     texts = {"q0": "How many open orders are there now?", "q1": "list the late parcels", "q2": "a", "q3": "b"}
-    found = audit(
+    leakage = audit(
         pairs=pairs, cards=cards, questions=texts, right_sql={"q1": ["SELECT COUNT(*) FROM o WHERE s = 'late'"]}
     )
-    assert (found.shared_ids, found.paraphrases, found.same_template) == (1, 1, 1)
-    assert found.lift_pp == 50.0
-    assert found.lift_without_paraphrases_pp == pytest.approx(100 / 3)
-    assert found.lift_without_both_pp == 0.0
+    assert (leakage.shared_ids, leakage.paraphrases, leakage.same_template) == (1, 1, 1)
+    assert leakage.lift_pp == 50.0
+    assert leakage.lift_without_paraphrases_pp == pytest.approx(100 / 3)
+    assert leakage.lift_without_both_pp == 0.0
 
 
 def test_elements_are_literals_limits_and_names_but_not_functions_or_aliases() -> None:
-    found = elements("SELECT COUNT(t.day) FROM trips AS t WHERE t.state = '2019-09-09' LIMIT 3")
-    assert found == {"day", "trips", "state", "2019-09-09", "limit 3"}
+    named = elements("SELECT COUNT(t.day) FROM trips AS t WHERE t.state = '2019-09-09' LIMIT 3")
+    assert named == {"day", "trips", "state", "2019-09-09", "limit 3"}
 
 
 @pytest.mark.parametrize(
@@ -170,19 +170,22 @@ def test_a_deep_card_is_credited_only_when_no_shallow_one_has_the_element() -> N
 
 
 def test_substitution_compares_with_the_rate_over_all_failures() -> None:
-    found = overlap(pair_up(answers("00001"), answers("11001")), answers("10001"))
-    assert (found.share, found.base_rate, found.enrichment) == (50.0, 25.0, 2.0)
+    shared = overlap(pair_up(answers("00001"), answers("11001")), answers("10001"))
+    assert (shared.share, shared.base_rate, shared.enrichment) == (50.0, 25.0, 2.0)
 
 
 def test_card_use_counts_windows_fixes_and_idle_cards() -> None:
-    one, two, idle = CardId("1"), CardId("2"), CardId("3")
+    first, second, idle = CardId("1"), CardId("2"), CardId("3")
     before = answers("00")
-    after = [Answer(question="q0", right=True, cards=(one,)), Answer(question="q1", right=False, cards=(one, two))]
-    found = card_use(bank=[one, two, idle], answers=after, fixed=fixes(pair_up(before, after)))
-    assert found.slots == 3
-    assert found.in_fix_windows == pytest.approx(100 / 3)
-    assert found.never_retrieved == pytest.approx(100 / 3)
-    assert found.top_decile == pytest.approx(30)
+    after = [
+        Answer(question="q0", right=True, cards=(first,)),
+        Answer(question="q1", right=False, cards=(first, second)),
+    ]
+    use = card_use(bank=[first, second, idle], answers=after, fixed=fixes(pair_up(before, after)))
+    assert use.slots == 3
+    assert use.in_fix_windows == pytest.approx(100 / 3)
+    assert use.never_retrieved == pytest.approx(100 / 3)
+    assert use.top_decile == pytest.approx(30)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=40))
@@ -201,9 +204,9 @@ def test_drift_is_the_median_and_maximum_of_absolute_differences() -> None:
         rerun("a", pair_up(answers("0011"), answers("0010"))),
         rerun("b", pair_up(answers("0011"), answers("0011"))),
     ]
-    found = drift(runs)
-    assert found is not None
-    assert (found.max_pp, found.median_pp, runs[0].flipped) == (25.0, 12.5, 25.0)
+    drifted = drift(runs)
+    assert drifted is not None
+    assert (drifted.max_pp, drifted.median_pp, runs[0].flipped) == (25.0, 12.5, 25.0)
     assert drift([]) is None
 
 
@@ -226,8 +229,8 @@ def test_the_top_tenth_is_interpolated_between_cards() -> None:
     shown = answers("1" * 4)
     windows = [cards[:1], cards[:2], cards[:2], cards[1:3]]
     fixed = [Answer(question=row.question, right=True, cards=tuple(w)) for row, w in zip(shown, windows, strict=True)]
-    found = card_use(bank=cards, answers=fixed, fixed=pair_up(answers("0000"), fixed))
-    assert found.top_decile == pytest.approx(100 * (3 + 0.5 * 3) / 7)
+    use = card_use(bank=cards, answers=fixed, fixed=pair_up(answers("0000"), fixed))
+    assert use.top_decile == pytest.approx(100 * (3 + 0.5 * 3) / 7)
 
 
 def test_a_pair_that_cannot_be_judged_is_left_out_of_paired_tests_and_counted() -> None:

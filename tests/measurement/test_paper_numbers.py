@@ -72,10 +72,10 @@ def test_the_headline_counts_give_the_headline() -> None:
         SeedCounts(n=N, floor=floor, memory=memory, repaired=floor + gap, repair_floor=floor)
         for floor, memory, gap in zip(FLOORS_27B, (304, 308, 306), HEADROOM_27B, strict=True)
     ]
-    found = crystallization_ratio(seeds=seeds)
-    assert found.per_seed == pytest.approx((45.7, 38.6, 48.9), abs=0.05)
-    assert found.mean == pytest.approx(44.4, abs=0.05)
-    assert found.lift_pp == pytest.approx(4.34, abs=0.005)
+    ratio = crystallization_ratio(seeds=seeds)
+    assert ratio.per_seed == pytest.approx((45.7, 38.6, 48.9), abs=0.05)
+    assert ratio.mean == pytest.approx(44.4, abs=0.05)
+    assert ratio.lift_pp == pytest.approx(4.34, abs=0.005)
 
 
 @pytest.mark.parametrize(

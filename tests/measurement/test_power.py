@@ -40,34 +40,37 @@ def test_the_papers_table_is_the_papers_headline(paper: Truth) -> None:
 
 
 def test_the_paper_as_truth_predicts_the_papers_two_stage_interval(paper: Truth, papers_design: PlannedStudy) -> None:
-    made = expected(paper, papers_design, method="two-stage", studies=200, rng=np.random.default_rng(0))
+    foreseen = expected(paper, papers_design, method="two-stage", studies=200, rng=np.random.default_rng(0))
     published = 7.49 - 1.50
-    assert made.width_pp == pytest.approx(published, rel=0.25)
-    assert made.interval_pp == pytest.approx((1.50, 7.49), abs=1.0)
+    assert foreseen.width_pp == pytest.approx(published, rel=0.25)
+    assert foreseen.interval_pp == pytest.approx((1.50, 7.49), abs=1.0)
 
 
 def test_the_papers_databases_as_they_stand_predict_it_too(paper: Truth) -> None:
     rng, quiet = np.random.default_rng(0), without_noise(paper)[0]
     seen = simulate(as_it_stands(quiet, 200), quiet, seeds=3, held_out=0.3, rng=rng)
-    made = intervals(seen, method="two-stage", rng=rng)
-    assert float(np.mean(made.high - made.low)) == pytest.approx(7.49 - 1.50, rel=0.25)
+    simulated = intervals(seen, method="two-stage", rng=rng)
+    assert float(np.mean(simulated.high - simulated.low)) == pytest.approx(7.49 - 1.50, rel=0.25)
 
 
 def test_the_paper_as_truth_predicts_its_ratio(paper: Truth, papers_design: PlannedStudy) -> None:
-    made = expected_ratio(paper, papers_design, studies=300, rng=np.random.default_rng(0))
-    assert made is not None
-    assert made.interval is not None
-    assert made.ratio == pytest.approx(44.4, abs=3)
-    assert made.interval == pytest.approx((24, 65), abs=12)
+    foreseen = expected_ratio(paper, papers_design, studies=300, rng=np.random.default_rng(0))
+    assert foreseen is not None
+    assert foreseen.interval is not None
+    assert foreseen.ratio == pytest.approx(44.4, abs=3)
+    assert foreseen.interval == pytest.approx((24, 65), abs=12)
 
 
 @pytest.mark.parametrize(("seeds", "questions"), [(1, 60), (3, 90), (5, 60)])
 def test_the_closed_form_of_sampling_is_what_simulations_show(paper: Truth, seeds: int, questions: int) -> None:
     rng = np.random.default_rng(1)
-    one = replace(paper, databases=tuple(replace(d, questions=questions) for d in paper.databases))
-    seen = simulate(as_it_stands(one, 2000), one, seeds=seeds, held_out=0.3, rng=rng)
+    evenly_sized = replace(paper, databases=tuple(replace(d, questions=questions) for d in paper.databases))
+    seen = simulate(as_it_stands(evenly_sized, 2000), evenly_sized, seeds=seeds, held_out=0.3, rng=rng)
     shown = (seen.sums / seen.sizes / 100).var(axis=0)
-    known = [sampling_variance(d, one, questions=questions, seeds=seeds, held_out=0.3) for d in one.databases]
+    known = [
+        sampling_variance(d, evenly_sized, questions=questions, seeds=seeds, held_out=0.3)
+        for d in evenly_sized.databases
+    ]
     assert shown == pytest.approx(np.array(known), rel=0.15)
 
 
@@ -107,10 +110,10 @@ def test_no_number_of_questions_makes_up_for_too_few_databases(paper: Truth, pap
 def test_a_plan_for_a_hundred_thousand_databases_is_worked_out_at_once(
     paper: Truth, papers_design: PlannedStudy
 ) -> None:
-    made = forecast(paper, replace(papers_design, databases=100_000, questions=1_000, lift_pp=0.1))
-    assert made.n_questions == 100_000_000
-    assert made.power > 0.999
-    assert made.detectable_pp < 0.02
+    foreseen = forecast(paper, replace(papers_design, databases=100_000, questions=1_000, lift_pp=0.1))
+    assert foreseen.n_questions == 100_000_000
+    assert foreseen.power > 0.999
+    assert foreseen.detectable_pp < 0.02
 
 
 def test_the_vectorised_bootstrap_is_the_bootstrap(paper: Truth) -> None:
@@ -147,11 +150,11 @@ def test_a_pilot_becomes_a_truth_with_its_own_figures() -> None:
     after = [
         row(seed, question, question >= 4 or (question == 0 and seed == 1)) for seed in (1, 2) for question in range(10)
     ]
-    made = truth_from_pairs(name="pilot", pairs=pair_up(before, after), repaired=None, held_out=0.5)
-    assert [database.questions for database in made.databases] == [10, 10]
-    assert 100 * made.lift == pytest.approx(25)
-    assert made.fixes_repeat == pytest.approx(4 / 5)
-    assert made.breaks_repeat == 0.5
+    truth = truth_from_pairs(name="pilot", pairs=pair_up(before, after), repaired=None, held_out=0.5)
+    assert [database.questions for database in truth.databases] == [10, 10]
+    assert 100 * truth.lift == pytest.approx(25)
+    assert truth.fixes_repeat == pytest.approx(4 / 5)
+    assert truth.breaks_repeat == 0.5
 
 
 def test_taking_noise_out_keeps_the_lift_and_narrows_the_databases(paper: Truth) -> None:
@@ -162,8 +165,8 @@ def test_taking_noise_out_keeps_the_lift_and_narrows_the_databases(paper: Truth)
 
 def test_the_papers_calls_come_out_of_its_own_account(paper: Truth, papers_design: PlannedStudy) -> None:
     one_seed = forecast(paper, replace(papers_design, seeds=1))
-    made = effort(one_seed, PUBLISHED_CALLS)
-    assert made.calls_unrecorded == pytest.approx(1534 * 2.92 + 2 * 461, rel=0.01)
+    planned = effort(one_seed, PUBLISHED_CALLS)
+    assert planned.calls_unrecorded == pytest.approx(1534 * 2.92 + 2 * 461, rel=0.01)
 
 
 def test_hours_are_unknown_until_somebody_has_measured_a_call(paper: Truth, papers_design: PlannedStudy) -> None:

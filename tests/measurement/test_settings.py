@@ -37,13 +37,13 @@ REPAIRED = answers("repair", (283 + 46, 291 + 44, 284 + 45), (283, 291, 284))
 
 
 def test_the_papers_counts_give_the_papers_ratio() -> None:
-    found = measure(floor=FLOOR, memory=MEMORY, repaired=REPAIRED)
-    assert found.ratio is not None
-    assert [round(ratio or 0, 1) for ratio in found.ratio.per_seed] == [45.7, 38.6, 48.9]
-    assert round(found.ratio.mean or 0, 1) == 44.4
-    assert round(found.ratio.lift_pp, 2) == 4.34
-    assert round(found.floor.percent or 0, 2) == 62.04
-    assert round(found.memory.percent or 0, 2) == 66.38
+    measured = measure(floor=FLOOR, memory=MEMORY, repaired=REPAIRED)
+    assert measured.ratio is not None
+    assert [round(ratio or 0, 1) for ratio in measured.ratio.per_seed] == [45.7, 38.6, 48.9]
+    assert round(measured.ratio.mean or 0, 1) == 44.4
+    assert round(measured.ratio.lift_pp, 2) == 4.34
+    assert round(measured.floor.percent or 0, 2) == 62.04
+    assert round(measured.memory.percent or 0, 2) == 66.38
 
 
 def test_the_headroom_is_taken_within_the_repair_pass_and_the_other_denominator_stands_beside_it() -> None:
@@ -64,9 +64,9 @@ def test_without_headroom_the_ratio_is_undefined_and_the_lift_remains() -> None:
 def test_an_unevaluable_answer_is_wrong_and_left_out_of_the_evaluable_only_figure() -> None:
     rows = answers("transfer", (2, 0, 0))[:4]
     rows[3] = Outcome(**{name: getattr(rows[3], name) for name in rows[3].__struct_fields__} | {"kind": "unevaluable"})
-    found = accuracy(rows)
-    assert found.percent == 50.0
-    assert found.percent_evaluable == pytest.approx(200 / 3)
+    share = accuracy(rows)
+    assert share.percent == 50.0
+    assert share.percent_evaluable == pytest.approx(200 / 3)
 
 
 def test_every_rule_is_counted_beside_the_headline() -> None:
@@ -75,9 +75,9 @@ def test_every_rule_is_counted_beside_the_headline() -> None:
 
 
 def test_a_setting_that_was_not_measured_has_no_accuracy() -> None:
-    found = measure(floor=FLOOR, memory=MEMORY)
-    assert found.replay.percent is None
-    assert found.ratio is None
+    measured = measure(floor=FLOOR, memory=MEMORY)
+    assert measured.replay.percent is None
+    assert measured.ratio is None
 
 
 def test_passes_over_different_questions_are_refused() -> None:

@@ -29,18 +29,18 @@ def databases(*fixes: int, questions: int = 24, breaks: int = 0) -> list[Row]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_databases_that_happen_to_agree_give_no_interval_and_no_p(method: str) -> None:
-    found = compare(paired(databases(1, 1, 1)), method=method)
-    assert (found.ci_low_pp, found.ci_high_pp, found.p_value) == (None, None, None)
-    assert "every database moved by the same amount" in found.undefined
-    assert found.sign_flip_p == 0.25
+    comparison = compare(paired(databases(1, 1, 1)), method=method)
+    assert (comparison.ci_low_pp, comparison.ci_high_pp, comparison.p_value) == (None, None, None)
+    assert "every database moved by the same amount" in comparison.undefined
+    assert comparison.sign_flip_p == 0.25
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_databases_that_agree_but_for_their_sizes_give_no_interval_either(method: str) -> None:
     rows = [*databases(1, 1), *((f"d{d}", f"q{q}", "42", 0, int(q == 0)) for d, q in product((2,), range(25)))]
-    found = compare(paired(rows), method=method)
-    assert (found.ci_low_pp, found.p_value) == (None, None)
-    assert "more closely than chance" in found.undefined
+    comparison = compare(paired(rows), method=method)
+    assert (comparison.ci_low_pp, comparison.p_value) == (None, None)
+    assert "more closely than chance" in comparison.undefined
 
 
 def test_agreement_by_luck_is_found_in_about_one_study_of_a_thousand() -> None:
@@ -54,26 +54,26 @@ def test_agreement_by_luck_is_found_in_about_one_study_of_a_thousand() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_arms_that_answer_alike_give_no_interval_and_no_p(method: str) -> None:
-    found = compare(paired(databases(0, 0, 0, 0)), method=method)
-    assert (found.delta_pp, found.ci_low_pp, found.p_value) == (0.0, None, None)
-    assert "no database gained or lost anything" in found.undefined
-    assert found.sign_flip_p == 1.0
+    comparison = compare(paired(databases(0, 0, 0, 0)), method=method)
+    assert (comparison.delta_pp, comparison.ci_low_pp, comparison.p_value) == (0.0, None, None)
+    assert "no database gained or lost anything" in comparison.undefined
+    assert comparison.sign_flip_p == 1.0
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("fixes", "held"), [((3,), "one database"), ((2, 9), "two databases")])
 def test_fewer_than_three_databases_give_no_clustered_interval(fixes: tuple[int, ...], held: str, method: str) -> None:
-    found = compare(paired(databases(*fixes)), method=method)
-    assert (found.ci_low_pp, found.p_value) == (None, None)
-    assert held in found.undefined
+    comparison = compare(paired(databases(*fixes)), method=method)
+    assert (comparison.ci_low_pp, comparison.p_value) == (None, None)
+    assert held in comparison.undefined
 
 
 def test_one_database_has_an_interval_over_its_questions_labelled_as_such() -> None:
-    found = compare(paired(databases(6, questions=60, breaks=2)))
-    alone = found.question_level
+    comparison = compare(paired(databases(6, questions=60, breaks=2)))
+    alone = comparison.question_level
     assert alone is not None
     assert alone.method == "question-level"
-    assert (alone.low or 0) < found.delta_pp < (alone.high or 0)
+    assert (alone.low or 0) < comparison.delta_pp < (alone.high or 0)
     assert alone.value == pytest.approx(100 * 4 / 60)
 
 
@@ -97,24 +97,24 @@ def test_where_databases_give_an_interval_questions_alone_are_not_offered() -> N
 
 
 def test_a_single_question_has_no_interval_of_any_kind() -> None:
-    found = compare(paired([("d", "q", "1", 0, 1)]))
-    assert found.question_level is not None
-    assert found.question_level.undefined
+    comparison = compare(paired([("d", "q", "1", 0, 1)]))
+    assert comparison.question_level is not None
+    assert comparison.question_level.undefined
 
 
 def test_outcomes_without_seeds_are_not_called_preliminary() -> None:
-    found = compare(paired([(d, q, "", a, b) for d, q, _, a, b in databases(1, 2, 4)]))
-    assert (found.n_seeds, found.status) == (0, "one run of each")
+    comparison = compare(paired([(d, q, "", a, b) for d, q, _, a, b in databases(1, 2, 4)]))
+    assert (comparison.n_seeds, comparison.status) == (0, "one run of each")
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("fixes", [(0, 0, 0), (1, 1, 1), (3,)])
 def test_equivalence_never_passes_where_nothing_can_be_tested(fixes: tuple[int, ...], method: str) -> None:
-    found = equivalence(
+    tested = equivalence(
         outcomes=paired(databases(*fixes)), margin_pp=50, rng=np.random.default_rng(0), method=method, resamples=200
     )
-    assert (found.p_value, found.equivalent) == (None, False)
-    assert found.undefined
+    assert (tested.p_value, tested.equivalent) == (None, False)
+    assert tested.undefined
 
 
 def test_a_margin_of_nothing_is_refused() -> None:
@@ -132,25 +132,25 @@ def test_a_margin_of_nothing_is_refused() -> None:
     st.sampled_from(sorted(METHODS)),
 )
 def test_no_outcomes_give_nan_or_an_impossible_p(rows: list[tuple[int, int, bool, bool]], method: str) -> None:
-    found = compare(
+    comparison = compare(
         paired([(f"d{d}", f"q{q}", "", int(a), int(b)) for d, q, a, b in rows]), method=method, resamples=99
     )
     for name in Comparison.__struct_fields__:
-        value = getattr(found, name)
+        value = getattr(comparison, name)
         assert not (isinstance(value, float) and not np.isfinite(value)), name
-    assert (found.p_value is None) == bool(found.undefined)
-    assert found.p_value is None or 0 < found.p_value <= 1
-    assert 2.0 ** (1 - found.n_databases) <= found.sign_flip_p <= 1
+    assert (comparison.p_value is None) == bool(comparison.undefined)
+    assert comparison.p_value is None or 0 < comparison.p_value <= 1
+    assert 2.0 ** (1 - comparison.n_databases) <= comparison.sign_flip_p <= 1
 
 
 # ── beside every contrast ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_leaving_one_database_out_names_the_ones_that_matter() -> None:
-    found = compare(paired(databases(1, 2, 12))).leave_one_out
-    assert found is not None
-    assert (found.without_for_low, found.without_for_high) == ("d2", "d0")
-    assert (found.low_pp, found.high_pp) == pytest.approx((100 * 3 / 48, 100 * 14 / 48))
+    left_out = compare(paired(databases(1, 2, 12))).leave_one_out
+    assert left_out is not None
+    assert (left_out.without_for_low, left_out.without_for_high) == ("d2", "d0")
+    assert (left_out.low_pp, left_out.high_pp) == pytest.approx((100 * 3 / 48, 100 * 14 / 48))
 
 
 def test_databases_that_differ_no_more_than_chance_have_no_spread_between_them() -> None:
@@ -166,11 +166,11 @@ def test_the_spread_between_databases_is_recovered_and_predicts_new_ones() -> No
             for group, effect in enumerate(effects[:10])
             for question in range(150)
         ]
-        found = compare(paired(rows))
-        assert found.between_sd_pp is not None
-        assert found.new_database_pp is not None
-        spreads.append(found.between_sd_pp**2)
-        hits += found.new_database_pp[0] <= 100 * effects[10] <= found.new_database_pp[1]
+        comparison = compare(paired(rows))
+        assert comparison.between_sd_pp is not None
+        assert comparison.new_database_pp is not None
+        spreads.append(comparison.between_sd_pp**2)
+        hits += comparison.new_database_pp[0] <= 100 * effects[10] <= comparison.new_database_pp[1]
     assert np.sqrt(np.mean(spreads)) == pytest.approx(8, abs=0.5)
     assert 0.92 <= hits / 300 <= 0.98
 
@@ -251,9 +251,9 @@ def test_a_headroom_that_cannot_be_told_from_zero_leaves_the_ratio_unbounded() -
         for group in range(4)
         for question in range(20)
     ]
-    found = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0))
-    assert found.shape in ("outside", "unbounded")
-    assert found.value is not None
+    estimate = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0))
+    assert estimate.shape in ("outside", "unbounded")
+    assert estimate.value is not None
 
 
 def test_resamples_without_headroom_are_counted() -> None:
@@ -270,5 +270,5 @@ def test_resamples_without_headroom_are_counted() -> None:
         for group in range(4)
         for question in range(20)
     ]
-    found = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0), method="two-stage", resamples=4000)
-    assert found.undefined_share == pytest.approx(0.75**4, abs=0.03)
+    estimate = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0), method="two-stage", resamples=4000)
+    assert estimate.undefined_share == pytest.approx(0.75**4, abs=0.03)

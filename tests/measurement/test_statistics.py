@@ -33,8 +33,8 @@ def test_the_default_interval_covers_a_null_effect_at_its_nominal_rate(groups: i
             for group in range(groups)
             for question in range(int(rng.integers(15, 60)))
         ]
-        found = difference(outcomes=paired(rows), rng=rng)
-        hits += found.low is not None and found.high is not None and found.low <= 0 <= found.high
+        estimate = difference(outcomes=paired(rows), rng=rng)
+        hits += estimate.low is not None and estimate.high is not None and estimate.low <= 0 <= estimate.high
     assert 0.92 <= hits / runs <= 0.98
 
 
@@ -76,9 +76,9 @@ def test_a_comparison_read_backwards_is_the_comparison_of_swapped_arms() -> None
 )
 def test_the_ledger_adds_up_for_any_outcomes(rows: list[tuple[int, int, int, bool, bool]]) -> None:
     outcomes = paired([(str(d), str(q), str(s), int(a), int(b)) for d, q, s, a, b in rows])
-    found = compare(outcomes, resamples=100)
-    assert found.delta_pp == pytest.approx(100 * (found.fixed - found.broke) / found.n)
-    assert found.delta_pp == pytest.approx(found.b - found.a)
+    comparison = compare(outcomes, resamples=100)
+    assert comparison.delta_pp == pytest.approx(100 * (comparison.fixed - comparison.broke) / comparison.n)
+    assert comparison.delta_pp == pytest.approx(comparison.b - comparison.a)
 
 
 def test_fewer_than_three_seeds_is_called_preliminary() -> None:
@@ -103,9 +103,9 @@ def test_no_discordant_pairs_is_no_evidence() -> None:
 
 
 def test_no_headroom_makes_the_ratio_undefined_and_keeps_the_lift() -> None:
-    found = crystallization_ratio(seeds=[SeedCounts(n=100, floor=50, memory=60, repaired=50, repair_floor=50)])
-    assert found.mean is None
-    assert found.lift_pp == 10
+    ratio = crystallization_ratio(seeds=[SeedCounts(n=100, floor=50, memory=60, repaired=50, repair_floor=50)])
+    assert ratio.mean is None
+    assert ratio.lift_pp == 10
 
 
 def test_the_ratio_estimate_agrees_with_the_counts() -> None:
@@ -137,10 +137,10 @@ def test_the_ratio_estimate_agrees_with_the_counts() -> None:
         )
         for seed in ("13", "42", "7")
     ]
-    found = ratio_estimate(outcomes=rows, rng=rng)
-    assert found.value == pytest.approx(crystallization_ratio(seeds=counts).mean)
-    assert found.shape == "bounded"
-    assert (found.low or 0) < (found.value or 0) < (found.high or 0)
+    estimate = ratio_estimate(outcomes=rows, rng=rng)
+    assert estimate.value == pytest.approx(crystallization_ratio(seeds=counts).mean)
+    assert estimate.shape == "bounded"
+    assert (estimate.low or 0) < (estimate.value or 0) < (estimate.high or 0)
 
 
 @pytest.mark.parametrize(

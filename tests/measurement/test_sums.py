@@ -26,12 +26,12 @@ def test_the_cookbooks_query_over_a_runs_parquet_file_gives_what_compare_gives(t
         for row in ledger.of("W0", "transfer")
     ]
     known = difference(outcomes=paired(rows), rng=np.random.default_rng(0))
-    found = difference_of_sums(sums=sums["difference"], sizes=sums["pairs"])
+    estimate = difference_of_sums(sums=sums["difference"], sizes=sums["pairs"])
     for name in ("value", "low", "high", "p_value", "df", "n_databases"):
-        assert getattr(found, name) == pytest.approx(getattr(known, name)), name
+        assert getattr(estimate, name) == pytest.approx(getattr(known, name)), name
 
 
 def test_two_databases_give_no_interval_from_sums_either() -> None:
-    found = difference_of_sums(sums=np.array([100.0, 300.0]), sizes=np.array([20.0, 20.0]))
-    assert (found.low, found.p_value) == (None, None)
-    assert "two databases" in found.undefined
+    estimate = difference_of_sums(sums=np.array([100.0, 300.0]), sizes=np.array([20.0, 20.0]))
+    assert (estimate.low, estimate.p_value) == (None, None)
+    assert "two databases" in estimate.undefined

@@ -130,7 +130,7 @@ def test_the_two_sizes_have_different_digests_and_settings_of_speed_do_not_count
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "complaint"),
     [
         ("gpt-9", r"model: unknown value 'gpt-9'; choose from .*qwen2.5-coder-1.5b"),
         ({"kind": "cloud"}, r"model.kind: unknown value 'cloud'; choose from local, openai"),
@@ -145,8 +145,8 @@ def test_the_two_sizes_have_different_digests_and_settings_of_speed_do_not_count
         ("http://127.0.0.1:1/v1", r"model.name"),
     ],
 )
-def test_a_bad_setting_is_one_line_naming_the_key(spec: Any, said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as error:
+def test_a_bad_setting_is_one_line_naming_the_key(spec: Any, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as error:
         open_model(spec)
     assert "\n" not in str(error.value)
 

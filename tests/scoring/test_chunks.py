@@ -28,11 +28,11 @@ def test_every_pair_is_in_one_chunk_of_its_database(some: list[PredictedPair], j
 @given(st.lists(pairs, min_size=1, max_size=150), st.integers(1, 8))
 def test_no_statement_is_in_two_chunks_whatever_its_layout(some: list[PredictedPair], jobs: int) -> None:
     spaced = [pair._replace(predicted=pair.predicted.replace(" ", "\n").lower()) for pair in some]
-    found = [
+    statements = [
         {(database, " ".join(sql.upper().split())) for _, pair in tasks for sql in (pair.gold, pair.predicted)}
         for database, tasks in chunked([*some, *spaced], jobs)
     ]
-    assert sum(map(len, found)) == len(set().union(*found))
+    assert sum(map(len, statements)) == len(set().union(*statements))
 
 
 def test_a_large_file_is_split_and_comes_first_and_small_ones_stay_whole(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def kinds(
     own: Benchmark, predictions: list[str], *, rule: str = "bird", jobs: int = 1, cache: GoldCache | None = None
 ) -> list[Kind]:
     [result] = score_predictions(own, {"p": predictions}, rule=rule, jobs=jobs, cache=cache, timeout=2)
-    return [one.kind for one in result.scored]
+    return [prediction.kind for prediction in result.scored]
 
 
 def test_each_kind_of_prediction_gets_its_kind_of_verdict(own: Benchmark) -> None:
@@ -58,7 +58,12 @@ def test_each_kind_of_prediction_gets_its_kind_of_verdict(own: Benchmark) -> Non
 def test_a_prediction_that_never_ends_times_out(own: Benchmark) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     [result] = score_predictions(own, {"p": [endless, *scoring_data.GOLDS[1:]]}, jobs=1, timeout=0.2)
-    assert [one.kind for one in result.scored] == [Kind.PREDICTION_TIMEOUT, Kind.MATCH, Kind.MATCH, Kind.MATCH]
+    assert [prediction.kind for prediction in result.scored] == [
+        Kind.PREDICTION_TIMEOUT,
+        Kind.MATCH,
+        Kind.MATCH,
+        Kind.MATCH,
+    ]
 
 
 def test_the_same_statement_never_runs_twice_also_across_files(own: Benchmark, executed: list[str]) -> None:
@@ -178,12 +183,12 @@ def test_duckdb_files_are_scored_as_their_own_engine(tmp_path: Path) -> None:
 
     with duckdb.connect(str(tmp_path / "zoo.duckdb")) as zoo:
         zoo.execute("CREATE TABLE pet AS SELECT * FROM (VALUES ('Rex', 3), ('Ada', 7)) AS t(name, age)")
-    found = locate(["zoo"], folders=[tmp_path])
+    locations = locate(["zoo"], folders=[tmp_path])
     pairs = [
         PredictedPair("zoo", "SELECT name FROM pet", sql)
         for sql in ("SELECT name FROM pet ORDER BY ALL", "SELECT nome FROM pet")
     ]
-    verdicts = judge(pairs, found, rule="bird", cache=GoldCache(tmp_path / "cache"))
+    verdicts = judge(pairs, locations, rule="bird", cache=GoldCache(tmp_path / "cache"))
     assert [verdict.kind for verdict in verdicts] == [Kind.MATCH, Kind.PREDICTION_ERROR]
 
 

@@ -52,18 +52,20 @@ def test_bird_verdicts_equal_a_naive_evaluator_question_by_question(
     [result] = score_predictions(benchmark, {system: sqls}, rule="bird", skip_missing=True)
     cases = {case.question.id: (case, sql) for case, sql in zip(benchmark.cases, sqls, strict=True)}
     expected = {}
-    for one in result.scored:
-        case, sql = cases[one.question_id]
-        expected[one.question_id] = naive(benchmark.locations[one.database], case.sql, sql)
+    for prediction in result.scored:
+        case, sql = cases[prediction.question_id]
+        expected[prediction.question_id] = naive(benchmark.locations[prediction.database], case.sql, sql)
     assert len(expected) == 235
-    assert {one.question_id: one.correct for one in result.scored} == expected
+    assert {prediction.question_id: prediction.correct for prediction in result.scored} == expected
     assert result.report.by_database["superhero"].accuracy == pytest.approx(superhero, abs=0.1)
     # The data lacks the rows of `trans`, which 21 of the 106 golds read.
     whole = [
-        one for one in result.scored if one.database == "financial" and "trans" not in cases[one.question_id][0].sql
+        prediction
+        for prediction in result.scored
+        if prediction.database == "financial" and "trans" not in cases[prediction.question_id][0].sql
     ]
     assert len(whole) == 85
-    assert 100 * sum(one.correct for one in whole) / 85 == pytest.approx(financial, abs=0.1)
+    assert 100 * sum(prediction.correct for prediction in whole) / 85 == pytest.approx(financial, abs=0.1)
 
 
 def test_a_missing_database_is_named_and_left_out_of_n(shared_data: Path) -> None:

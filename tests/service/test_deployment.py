@@ -24,8 +24,8 @@ UNIT = ROOT / "deploy" / "sqlcrystal.service"
 
 
 def options_of(command: str) -> set[str]:
-    found = command_tree().commands[command]
-    return {option for parameter in found.params for option in parameter.opts}
+    known = command_tree().commands[command]
+    return {option for parameter in known.params for option in parameter.opts}
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
@@ -49,7 +49,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 )
 def test_every_flag_in_the_files_for_deployment_exists(file: str, arguments: list[str]) -> None:
     assert arguments[0] == "serve", file
-    assert {each for each in arguments if each.startswith("--")} <= options_of("serve"), file
+    assert {argument for argument in arguments if argument.startswith("--")} <= options_of("serve"), file
 
 
 def test_the_services_of_the_compose_file_fit_together() -> None:
@@ -72,8 +72,10 @@ def test_the_services_of_the_compose_file_fit_together() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="LOUD: no systemd-analyze on this machine")
 def test_systemd_finds_nothing_to_complain_of_but_the_missing_program() -> None:
-    said = subprocess.run(["systemd-analyze", "verify", str(UNIT)], capture_output=True, text=True, check=False).stderr
-    about_it = [line for line in said.splitlines() if UNIT.name in line]
+    complaints = subprocess.run(
+        ["systemd-analyze", "verify", str(UNIT)], capture_output=True, text=True, check=False
+    ).stderr
+    about_it = [line for line in complaints.splitlines() if UNIT.name in line]
     assert [line for line in about_it if "is not executable" not in line] == []
 
 

@@ -173,8 +173,8 @@ def test_the_page_and_the_command_show_the_same_figures(service: Service, capsys
     command = " ".join(capsys.readouterr().out.split())
     with service.client() as client:
         page = unescape(client.get("/value?database=shop").text)
-    (found,) = service.crystal.value("shop")
-    for figure in figures(found):
+    (measured,) = service.crystal.value("shop")
+    for figure in figures(measured):
         for words in (figure.name, figure.figure, figure.words):
             assert words in page
             assert words in command, command

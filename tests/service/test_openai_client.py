@@ -31,8 +31,8 @@ def test_a_streamed_answer_adds_up_to_the_whole_one(client: openai.OpenAI) -> No
     question = {"model": "shop", "messages": [{"role": "user", "content": "What is the price of every item?"}]}
     whole = client.chat.completions.create(**question).choices[0].message.content  # type: ignore[call-overload]
     chunks = list(client.chat.completions.create(**question, stream=True))  # type: ignore[call-overload]
-    said = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
-    assert said.partition("Answer")[0] == whole.partition("Answer")[0]
+    streamed = "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+    assert streamed.partition("Answer")[0] == whole.partition("Answer")[0]
     assert chunks[-1].choices[0].finish_reason == "stop"
 
 

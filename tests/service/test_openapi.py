@@ -27,7 +27,7 @@ def document_of(service: Service) -> dict[str, Any]:
     known = {"database": "shop", "answer_id": answer, "card_id": service.crystal.confirm(answer, by="ada").card}
     with service.client() as client:
         document: dict[str, Any] = client.get("/openapi.json").json()
-    for operation in (each for path in document["paths"].values() for each in path.values()):
+    for operation in (described for path in document["paths"].values() for described in path.values()):
         for parameter in operation.get("parameters", ()):
             if parameter["name"] in known:
                 parameter["schema"] = {"anyOf": [{"enum": [known[parameter["name"]]]}, parameter["schema"]]}
@@ -45,9 +45,9 @@ def test_no_request_that_the_document_describes_or_forbids_breaks_the_server(
     schema = schemathesis.openapi.from_dict(document_of(service))
     headers = {"Authorization": f"Bearer {service.tokens['owner']}"}
     met: set[int] = set()
-    for found in schema.get_all_operations():
-        assert isinstance(found, Ok)
-        operation = found.ok()
+    for parsed in schema.get_all_operations():
+        assert isinstance(parsed, Ok)
+        operation = parsed.ok()
 
         @given(case=operation.as_strategy(generation_mode=mode))
         @settings(

@@ -67,9 +67,11 @@ class Watched:
 
         assert self.tab.evaluate("document.documentElement.scrollWidth") <= self.width, self.tab.url
         # The tool's script is put in by the driver, which the page's own policy rightly refuses to a page.
-        found = Axe().run(self.tab).response["violations"]
-        serious = [each for each in found if each["impact"] in {"serious", "critical"}]
-        assert not serious, [(self.tab.url, each["id"], [node["html"] for node in each["nodes"]]) for each in serious]
+        violations = Axe().run(self.tab).response["violations"]
+        serious = [violation for violation in violations if violation["impact"] in {"serious", "critical"}]
+        assert not serious, [
+            (self.tab.url, violation["id"], [node["html"] for node in violation["nodes"]]) for violation in serious
+        ]
 
 
 @pytest.fixture(scope="module")

@@ -191,10 +191,10 @@ def test_bad_input_is_one_line_and_changes_nothing(
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
     before = snapshot(folder)
-    arguments, code, said = BAD[name]
+    arguments, code, complaint = BAD[name]
     done = run(*({"ID": asked, "LOCKED": locked}.get(argument, argument) for argument in arguments))
     assert (done.code, done.out) == (code, ""), done.err
-    assert said in done.err
+    assert complaint in done.err
     assert done.err.startswith("sqlcrystal: ")
     assert done.err.count("\n") == 1
     assert "a-wrong-key" not in done.err

@@ -32,12 +32,12 @@ def run(*arguments: object) -> str:
 
 
 def test_fifty_threads_that_ask_and_confirm_lose_nothing_and_keep_nothing_twice(store: str, tmp_path: Path) -> None:
-    found = re.match(r"(\d+) asked and confirmed", run("threads", store, tmp_path, 2))
-    assert found
-    assert int(found[1]) >= 50
+    report = re.match(r"(\d+) asked and confirmed", run("threads", store, tmp_path, 2))
+    assert report
+    assert int(report[1]) >= 50
 
 
 def test_a_service_killed_at_random_moments_loses_no_acknowledged_verdict(store: str, tmp_path: Path) -> None:
-    found = re.match(r"12 kills, (\d+) acknowledged", run("kills", store, tmp_path, 12, 20260101))
-    assert found
-    assert int(found[1]) >= 8
+    report = re.match(r"12 kills, (\d+) acknowledged", run("kills", store, tmp_path, 12, 20260101))
+    assert report
+    assert int(report[1]) >= 8

@@ -59,7 +59,7 @@ def test_an_external_check_accepts_and_rejects(over: Checked, tmp_path: Path) ->
         checker(tmp_path, json.dumps({"accept": False, "reason": "not in the ledger"}))
         again = crystal.ask(ASKED)
         assert (again.card, again.checked) == ("", "external: not in the ledger")
-        assert [each.verdict for each in crystal.store.decisions.all()] == [Verdict.CONFIRMED, Verdict.REJECTED]
+        assert [decision.verdict for decision in crystal.store.decisions.all()] == [Verdict.CONFIRMED, Verdict.REJECTED]
 
 
 def test_a_check_that_gives_no_verdict_decides_nothing(over: Checked, tmp_path: Path) -> None:

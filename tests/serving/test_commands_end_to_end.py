@@ -83,8 +83,8 @@ def test_own_tests_and_benchmarks_follow_the_bank(command: Command, tmp_path: Pa
     assert [case.get("name") for case in suite.iter("testcase")] == ["hardware", "all items"]
     assert not list(suite.iter("failure"))
 
-    made = answered(command, "benchmark", "make", "--from-store", "--out", "own")
-    assert made == {"questions": 1, "file": "own/questions.jsonl"}
+    benchmark = answered(command, "benchmark", "make", "--from-store", "--out", "own")
+    assert benchmark == {"questions": 1, "file": "own/questions.jsonl"}
     (line,) = (tmp_path / "own" / "questions.jsonl").read_text().splitlines()
     assert (json.loads(line)["question"], json.loads(line)["sql"]) == (ASKED, RIGHT)
 

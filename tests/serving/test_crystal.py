@@ -97,10 +97,10 @@ def test_a_model_that_fails_leaves_no_trace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "said"), [("", "empty"), (" \n", "empty"), ("x" * 2**20, "at most"), ("\ud800", "Unicode")]
+    ("question", "complaint"), [("", "empty"), (" \n", "empty"), ("x" * 2**20, "at most"), ("\ud800", "Unicode")]
 )
-def test_a_question_that_is_none_changes_nothing(tmp_path: Path, question: str, said: str) -> None:
-    with over_shop(tmp_path, answering(RIGHT)) as crystal, pytest.raises(UserError, match=said):
+def test_a_question_that_is_none_changes_nothing(tmp_path: Path, question: str, complaint: str) -> None:
+    with over_shop(tmp_path, answering(RIGHT)) as crystal, pytest.raises(UserError, match=complaint):
         crystal.ask(question)
     assert not (tmp_path / "team.db").exists()
 

@@ -33,7 +33,7 @@ def test_what_init_writes_answers_the_next_question(run: Run, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "complaint"),
     [
         (("--db", "ship.sqlite"), "ship.sqlite"),
         (("--db", "shop=postgresql://reader@127.0.0.1:1/shop"), "127.0.0.1"),
@@ -42,12 +42,12 @@ def test_what_init_writes_answers_the_next_question(run: Run, tmp_path: Path) ->
     ],
 )
 def test_what_cannot_be_reached_is_one_line_and_nothing_is_written(
-    run: Run, tmp_path: Path, arguments: tuple[str, ...], said: str
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     with scripted_endpoint(repairing) as server:
         done = run("init", "--model", model_at(server), *arguments)
     assert (done.code, done.err.count("\n"), done.out) == (1, 1, "")
-    assert said in done.err
+    assert complaint in done.err
     assert os.listdir(tmp_path) == ["shop.sqlite"]
 
 

@@ -43,8 +43,8 @@ def test_tests_run_with_memory_and_without_and_say_what_memory_did(crystal: Crys
         before = run_tests(crystal.desk, read_tests(file))
         crystal.correct(crystal.ask(ASKED, memory=False), RIGHT, by="ada")
         after = run_tests(crystal.desk, read_tests(file))
-    assert [each.says for each in before] == ["wrong", "right"]
-    assert [each.says for each in after] == ["fixed", "right"]
+    assert [outcome.says for outcome in before] == ["wrong", "right"]
+    assert [outcome.says for outcome in after] == ["fixed", "right"]
 
 
 def test_tests_leave_no_answer_behind(crystal: Crystal, file: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_wrong_answer_is_a_failure_in_junit(crystal: Crystal, file: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "complaint"),
     [
         ("- name: a", "question"),
         ("- {name: a, question: b}", "either sql or rows"),
@@ -72,10 +72,10 @@ def test_a_wrong_answer_is_a_failure_in_junit(crystal: Crystal, file: Path) -> N
         ("[]", "holds no tests"),
     ],
 )
-def test_a_broken_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_broken_file_is_one_line(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(text)
-    with pytest.raises(DataError, match=said) as raised:
+    with pytest.raises(DataError, match=complaint) as raised:
         read_tests(path)
     assert "\n" not in str(raised.value)
 
@@ -84,7 +84,9 @@ def test_a_studys_cards_keep_their_signal_and_name_the_study(tmp_path: Path, mad
     write_ledger(made, tmp_path)
     card = made.cards[0]
     entries = banked_entries(tmp_path, arm=card.arm, seed=card.seed)
-    assert len(entries) == sum((each.arm, each.seed) == (card.arm, card.seed) for each in read_ledger(tmp_path).cards)
+    assert len(entries) == sum(
+        (banked.arm, banked.seed) == (card.arm, card.seed) for banked in read_ledger(tmp_path).cards
+    )
     assert entries[0].card.admission.signal == card.signal
     assert entries[0].card.admission.by.startswith("study ")
 

@@ -117,8 +117,8 @@ def test_values_that_may_be_kept_would_be_found_by_this_search(tmp_path: Path) -
     with service(tmp_path) as crystal:
         crystal.desk.team.databases["shop"] = DatabaseEntry(url=str(tmp_path / "shop.sqlite"))
         every_path(crystal)
-    found = kept_bytes(tmp_path)
-    assert all(cell in found for cell in CELLS[:3])
+    kept = kept_bytes(tmp_path)
+    assert all(cell in kept for cell in CELLS[:3])
 
 
 def test_a_masked_card_is_filled_again_from_the_question_that_is_asked(tmp_path: Path) -> None:
@@ -171,6 +171,6 @@ def test_an_mcp_client_is_told_how_many_rows_there_are_and_none_of_their_cells(t
         answer = crystal.ask(PRICE_OF.format("bolt"))
         told = [told_rows(crystal.run("SELECT * FROM item", "shop")), told_answer(crystal, answer)]
         told += [told_rows(crystal.run(f"SELECT no_such, '{CELLS[0]}' FROM item", "shop"))]
-        shown = [withheld(crystal, "shop", each) for each in told]
-    assert not [cell for cell in CELLS for each in shown if cell in str(each)]
-    assert [each["row_count"] for each in shown] == [2, 0, 0]
+        shown = [withheld(crystal, "shop", answer) for answer in told]
+    assert not [cell for cell in CELLS for answer in shown if cell in str(answer)]
+    assert [answer["row_count"] for answer in shown] == [2, 0, 0]

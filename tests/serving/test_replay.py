@@ -109,7 +109,7 @@ def test_a_parameter_that_was_confirmed_is_served_from_then_on(crystal: Crystal,
 
 
 @pytest.mark.parametrize(
-    ("asked", "sql", "question", "made"),
+    ("asked", "sql", "question", "expected"),
     [
         ("Sales in 2010?", "SELECT sum(x) FROM s WHERE y = 2010", "sales in 2011", "y = 2011"),
         ("Sales in 2010?", "SELECT sum(x) FROM s WHERE d >= '2010-01-01'", "Sales in 2012?", "'2012-01-01'"),
@@ -118,10 +118,10 @@ def test_a_parameter_that_was_confirmed_is_served_from_then_on(crystal: Crystal,
         ("From 5 to 9?", "SELECT t FROM a WHERE n BETWEEN 5 AND 9", "From 1 to 2?", "BETWEEN 1 AND 2"),
     ],
 )
-def test_a_literal_in_question_and_query_is_exchanged(asked: str, sql: str, question: str, made: str) -> None:
+def test_a_literal_in_question_and_query_is_exchanged(asked: str, sql: str, question: str, expected: str) -> None:
     exchanged = exchange(card(1, text=asked, sql=sql), question, "sqlite")
     assert exchanged is not None
-    assert made in exchanged.sql
+    assert expected in exchanged.sql
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,10 @@ def opened(folder: Path, **settings: object) -> Crystal:
 
 
 @given(st.text(max_size=30), st.floats(0, 1), st.floats(0, 1))
-def test_a_larger_share_holds_out_whatever_a_smaller_one_does(question: str, one: float, other: float) -> None:
+def test_a_larger_share_holds_out_whatever_a_smaller_one_does(question: str, first: float, second: float) -> None:
     small, large = (
         held_out(seed=1, database="shop", question=question, day="2026-03-01", share=share)
-        for share in sorted((one, other))
+        for share in sorted((first, second))
     )
     assert large or not small
 
@@ -78,8 +78,8 @@ def test_who_asks_with_or_without_memory_on_purpose_is_not_measured(tmp_path: Pa
     with opened(tmp_path, hold_out=0.5) as crystal:
         for memory in (True, False):
             crystal.confirm(crystal.ask("How many items?", memory=memory), by="ada")
-        (found,) = crystal.value()
-        assert (found.verdicts, found.with_memory, found.without_memory) == (2, None, None)
+        (value,) = crystal.value()
+        assert (value.verdicts, value.with_memory, value.without_memory) == (2, None, None)
 
 
 def test_both_arms_answer_and_one_is_shown(tmp_path: Path) -> None:
@@ -93,17 +93,17 @@ def test_both_arms_answer_and_one_is_shown(tmp_path: Path) -> None:
                 crystal.confirm(answer, by="ada")
             else:
                 crystal.reject(answer, by="ada", repair=False)
-        (found,) = crystal.value()
-        assert found.fixed == sum(answer.memory for answer in shown)  # confirmed, and the other arm said something else
-        assert found.broke == 0
-        assert found.measuring_tokens > 0
+        (value,) = crystal.value()
+        assert value.fixed == sum(answer.memory for answer in shown)  # confirmed, and the other arm said something else
+        assert value.broke == 0
+        assert value.measuring_tokens > 0
 
 
 def test_where_no_card_comes_up_the_second_arm_costs_nothing(tmp_path: Path) -> None:
     with opened(tmp_path, hold_out=0.5, both_arms=True) as crystal:
         crystal.confirm(crystal.ask("How many items?"), by="ada")
-        (found,) = crystal.value()
-        assert (found.measuring_tokens, found.fixed, found.broke) == (0, 0, 0)
+        (value,) = crystal.value()
+        assert (value.measuring_tokens, value.fixed, value.broke) == (0, 0, 0)
         assert isinstance(crystal.desk.model, ScriptedModel)
         assert len(crystal.desk.model.prompts) == 1
 
@@ -135,50 +135,50 @@ def service(
             verdict = Verdict.CONFIRMED if right else Verdict.REJECTED
             store.decisions.decide(record.id, verdict, by="ada", signal="user")
     with Store(place) as store:
-        (found,) = values(store, prices=Prices(prompt=1.0, completion=2.0))
-        return found
+        (value,) = values(store, prices=Prices(prompt=1.0, completion=2.0))
+        return value
 
 
 def test_a_large_lift_is_known_and_its_price_named(tmp_path: Path) -> None:
-    found = service(tmp_path / "s.db", right_with=180, with_=200, right_without=100, without=200)
-    assert (found.with_memory, found.without_memory, found.lift_pp) == (90.0, 50.0, 40.0)
-    assert found.lift_ci_pp is not None
-    assert found.lift_ci_pp[0] > 0
-    assert (found.enough, found.needed) == (True, 0)
-    assert found.says.startswith("Memory helps: +40.0 points")
-    assert (found.overhead_tokens, found.tokens_per_right_answer) == (100, 250)
-    assert found.cost_per_right_answer == pytest.approx(250e-6)
+    value = service(tmp_path / "s.db", right_with=180, with_=200, right_without=100, without=200)
+    assert (value.with_memory, value.without_memory, value.lift_pp) == (90.0, 50.0, 40.0)
+    assert value.lift_ci_pp is not None
+    assert value.lift_ci_pp[0] > 0
+    assert (value.enough, value.needed) == (True, 0)
+    assert value.says.startswith("Memory helps: +40.0 points")
+    assert (value.overhead_tokens, value.tokens_per_right_answer) == (100, 250)
+    assert value.cost_per_right_answer == pytest.approx(250e-6)
 
 
 def test_few_verdicts_are_said_to_be_few_and_how_many_more_it_takes(tmp_path: Path) -> None:
-    found = service(tmp_path / "s.db", right_with=8, with_=10, right_without=5, without=10)
-    assert not found.enough
-    assert found.needed is not None
-    assert found.needed > 1_000
-    assert "Not enough verdicts yet: 20 so far" in found.says
-    assert f"{found.needed:,} more" in found.says
+    value = service(tmp_path / "s.db", right_with=8, with_=10, right_without=5, without=10)
+    assert not value.enough
+    assert value.needed is not None
+    assert value.needed > 1_000
+    assert "Not enough verdicts yet: 20 so far" in value.says
+    assert f"{value.needed:,} more" in value.says
 
 
 def test_nothing_held_out_is_said_to_compare_nothing(tmp_path: Path) -> None:
-    found = service(tmp_path / "s.db", right_with=8, with_=10, right_without=0, without=0, share=0.0)
-    assert (found.lift_pp, found.enough, found.needed) == (None, False, None)
-    assert "set hold_out" in found.says
+    value = service(tmp_path / "s.db", right_with=8, with_=10, right_without=0, without=0, share=0.0)
+    assert (value.lift_pp, value.enough, value.needed) == (None, False, None)
+    assert "set hold_out" in value.says
 
 
 def test_a_card_that_stands_in_wrong_answers_is_named_as_harmful(tmp_path: Path) -> None:
-    found = service(tmp_path / "s.db", right_with=20, with_=200, right_without=160, without=200, cards=1)
-    (card,) = found.cards
+    value = service(tmp_path / "s.db", right_with=20, with_=200, right_without=160, without=200, cards=1)
+    (card,) = value.cards
     assert (card.card, card.used, card.right, card.says) == ("c0", 200, 20, "harms")
-    assert found.says.startswith("Memory harms")
+    assert value.says.startswith("Memory harms")
 
 
 def test_asking_the_same_again_on_one_day_adds_no_observation(tmp_path: Path) -> None:
     with opened(tmp_path, hold_out=0.5) as crystal:
         for _ in range(6):
             crystal.confirm(crystal.ask("How many items?"), by="ada")
-        (found,) = crystal.value()
-        assert found.verdicts == 6
-        assert "1 so far" in found.says
+        (value,) = crystal.value()
+        assert value.verdicts == 6
+        assert "1 so far" in value.says
 
 
 def test_a_month_through_the_whole_service_says_at_every_look_what_its_verdicts_say(tmp_path: Path) -> None:

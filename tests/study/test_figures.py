@@ -37,7 +37,7 @@ def test_a_figure_is_the_same_bytes_every_time() -> None:
 
 def test_inline_panels_share_no_id_and_take_the_pages_ink() -> None:
     panels = [svg for figure in synthetic_document().figures for svg in page_svgs(figure)]
-    ids = [found for svg in panels for found in re.findall(r'\bid="([^"]+)"', svg)]
+    ids = [identifier for svg in panels for identifier in re.findall(r'\bid="([^"]+)"', svg)]
     assert len(panels) == sum(len(figure.panels) for figure in synthetic_document().figures)
     assert len(ids) == len(set(ids))
     assert all(INK not in svg and "currentColor" in svg and "<script" not in svg for svg in panels)

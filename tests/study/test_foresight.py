@@ -32,11 +32,11 @@ def test_the_papers_own_size_finds_the_papers_own_lift() -> None:
     assert seen.detectable_pp == pytest.approx(4.0, abs=0.4)
 
 
-@pytest.mark.parametrize(("databases", "said"), [(1, "one database"), (2, "2 databases")])
-def test_too_few_databases_are_warned_of_beforehand(databases: int, said: str) -> None:
+@pytest.mark.parametrize(("databases", "warning"), [(1, "one database"), (2, "2 databases")])
+def test_too_few_databases_are_warned_of_beforehand(databases: int, warning: str) -> None:
     seen = foresee(splits(databases=databases, questions=30, seeds=3))
     assert seen.detectable_pp is None
-    assert said in seen.warnings[0]
+    assert warning in seen.warnings[0]
 
 
 def test_a_study_of_one_seed_is_warned_of_beforehand() -> None:

@@ -149,7 +149,7 @@ def test_no_column_of_a_papers_table_is_empty(label: str) -> None:
 
 @pytest.mark.parametrize("key", SAID)
 def test_what_the_paper_says_in_words_has_a_table(key: str) -> None:
-    table = {made.key: made for made in synthetic_document().tables}[key]
+    table = {candidate.key: candidate for candidate in synthetic_document().tables}[key]
     first = tuple(row[0] for row in table.rows)
     assert [name for name in SAID[key] if not has(name, first)] == []
 
@@ -168,41 +168,41 @@ def test_nothing_but_the_engines_gate_is_missing_from_the_papers_arms() -> None:
 
 
 def test_the_published_databases_give_the_published_table() -> None:
-    made = value_tables.per_database(paper_facts())
-    assert isinstance(made, Body)
-    assert [row[:6] for row in made.rows] == [tuple(row) for row in published().table["per-database"].rows]
-    assert "10 of 11 databases gain" in made.note
-    assert "The top three carry 48% of the net gain" in made.note
-    assert "Pearson r = +0.18" in made.note
+    table = value_tables.per_database(paper_facts())
+    assert isinstance(table, Body)
+    assert [row[:6] for row in table.rows] == [tuple(row) for row in published().table["per-database"].rows]
+    assert "10 of 11 databases gain" in table.note
+    assert "The top three carry 48% of the net gain" in table.note
+    assert "Pearson r = +0.18" in table.note
 
 
 def test_the_published_counts_give_the_published_headline() -> None:
-    made, theirs = summarize(paper_facts()), published().headline
-    assert (made.fixed, made.broke, made.n_heldout) == (theirs.fixed, theirs.broke, theirs.n_heldout)
-    assert made.p0 == pytest.approx(theirs.p0, abs=0.005)
-    assert made.pm == pytest.approx(theirs.pm, abs=0.005)
-    assert made.lift_pp == pytest.approx(theirs.lift_pp, abs=0.005)
-    assert made.cr == pytest.approx(theirs.cr, abs=0.05)
+    summary, theirs = summarize(paper_facts()), published().headline
+    assert (summary.fixed, summary.broke, summary.n_heldout) == (theirs.fixed, theirs.broke, theirs.n_heldout)
+    assert summary.p0 == pytest.approx(theirs.p0, abs=0.005)
+    assert summary.pm == pytest.approx(theirs.pm, abs=0.005)
+    assert summary.lift_pp == pytest.approx(theirs.lift_pp, abs=0.005)
+    assert summary.cr == pytest.approx(theirs.cr, abs=0.05)
 
 
 def test_the_published_seeds_give_the_published_headroom() -> None:
-    made = value_tables.headroom([paper_facts()])
-    assert made is not None
-    gaps = {row[2]: row[5] for row in made.rows}
+    table = value_tables.headroom([paper_facts()])
+    assert table is not None
+    gaps = {row[2]: row[5] for row in table.rows}
     assert gaps == {"42": "9.98", "7": "9.54", "13": "9.76"}
     ratios = [
         SeedCounts(n=s.n, floor=s.floor, memory=s.memory, repaired=s.floor + s.headroom, repair_floor=s.floor)
         for s in published().seed
     ]
-    assert [number(row[7]) for row in made.rows] == [
+    assert [number(row[7]) for row in table.rows] == [
         pytest.approx(ratio, abs=0.05) for ratio in crystallization_ratio(seeds=ratios).per_seed
     ]
 
 
 def test_the_published_strata_give_the_published_difficulty_table() -> None:
-    made = value_tables.difficulty(paper_facts())
-    assert made is not None
-    rows = {row[0]: row for row in made.rows}
+    table = value_tables.difficulty(paper_facts())
+    assert table is not None
+    rows = {row[0]: row for row in table.rows}
     assert {name: rows[name][5] for name in ("simple", "moderate", "challenging")} == {
         "simple": "60/37",
         "moderate": "51/25",
@@ -212,9 +212,9 @@ def test_the_published_strata_give_the_published_difficulty_table() -> None:
 
 
 def test_the_published_prompts_give_the_published_overheads() -> None:
-    made = cost_tables.tokens(paper_facts())
-    assert made is not None
-    overhead = {row[0]: row[3] for row in made.rows if len(row) > 1}
+    table = cost_tables.tokens(paper_facts())
+    assert table is not None
+    overhead = {row[0]: row[3] for row in table.rows if len(row) > 1}
     assert [overhead[arm] for arm in ("k=1", "W0", "k=10")] == ["+139", "+604", "+1092"]
 
 
@@ -227,7 +227,7 @@ def test_published_means_follow_from_their_seeds(key: str) -> None:
 
 
 def test_every_published_comparison_is_one_a_study_can_make() -> None:
-    assert {one.key for one in published().comparison} <= set(ROSTER)
+    assert {comparison.key for comparison in published().comparison} <= set(ROSTER)
 
 
 def test_every_row_of_a_published_table_has_its_columns() -> None:

@@ -34,9 +34,11 @@ def test_the_replay_asks_no_model_and_measures_every_setting(finished: Finished,
 
 
 def test_the_four_confirmatory_contrasts_are_there(summary: dict[str, Any]) -> None:
-    confirmed = {(one["a"], one["b"]) for one in summary["contrasts"] if one["status"] == "confirmatory"}
+    confirmed = {
+        (contrast["a"], contrast["b"]) for contrast in summary["contrasts"] if contrast["status"] == "confirmatory"
+    }
     planned = design(read_study(STUDIES / "quarry.toml")).contrasts
-    assert confirmed == {(one.a, one.b) for one in planned if one.confirmatory}
+    assert confirmed == {(contrast.a, contrast.b) for contrast in planned if contrast.confirmatory}
 
 
 def test_repair_adds_at_least_five_points(summary: dict[str, Any]) -> None:

@@ -70,9 +70,9 @@ def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-        said: list[str] = []
-        tab.on("console", lambda message: said.append(message.text))
-        tab.on("pageerror", lambda error: said.append(str(error)))
+        complaints: list[str] = []
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
         tab.goto(page.as_uri())
         first_screen = tab.evaluate("document.querySelector('.tiles').getBoundingClientRect().top")
         tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
@@ -80,7 +80,7 @@ def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, 
         reach = tab.evaluate("document.documentElement.scrollWidth")
         clipped = tab.evaluate(CLIPPED)
         browser.close()
-    assert said == []
+    assert complaints == []
     assert reach <= width
     assert width < 1280 or clipped == [], "at a desk no table needs scrolling"
     assert first_screen < 900, "the three sentences and the first tile stand on the first screen"
@@ -107,9 +107,9 @@ def test_the_command_writes_every_format_and_prints_one_document(tmp_path: Path)
     result = CliRunner().invoke(app, ["report", str(tmp_path), "--json"], catch_exceptions=False)
     printed = msgspec.json.decode(result.stdout)
     assert printed == msgspec.json.decode((tmp_path / "summary.json").read_bytes())
-    made = {path.relative_to(tmp_path / "report").as_posix() for path in (tmp_path / "report").rglob("*.*")}
-    assert {"index.html", "report.md", "tables/cr-main.tex", "tables/cr-main.csv"} <= made
-    assert {f"figures/crystallization.{kind}" for kind in ("svg", "png", "pdf")} <= made
+    files = {path.relative_to(tmp_path / "report").as_posix() for path in (tmp_path / "report").rglob("*.*")}
+    assert {"index.html", "report.md", "tables/cr-main.tex", "tables/cr-main.csv"} <= files
+    assert {f"figures/crystallization.{kind}" for kind in ("svg", "png", "pdf")} <= files
     assert "needs" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8").split("## Left out")[1]
 
 
@@ -123,10 +123,10 @@ def test_tile_and_text_say_the_same_and_follow_the_numbers(strength: float, verd
 
 def test_the_report_opens_with_what_was_asked_found_and_how_sure() -> None:
     document = synthetic_document()
-    asked, found, sure = (text for _, text in document.sentences.opening)
+    asked, result, sure = (text for _, text in document.sentences.opening)
     assert "card" in asked
     assert "bank" in asked
-    assert "55.2%" in found
+    assert "55.2%" in result
     assert "95% interval" in sure
     page = to_page(document)
     places = [page.index(mark) for mark in ("What was asked", 'class="tiles"', 'id="figure-contrasts"', "Contents")]

@@ -64,7 +64,7 @@ def test_the_smoke_study_runs_on_an_endpoint_by_one_override_and_then_has_nothin
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "complaint"),
     [
         (["run", "studies/none.toml"], "studies/none.toml: cannot be read"),
         (["run", "studies/smoke.toml", "--set", "model=gpt"], "model: unknown value 'gpt'; choose from"),
@@ -73,10 +73,10 @@ def test_the_smoke_study_runs_on_an_endpoint_by_one_override_and_then_has_nothin
         (["run", "studies/paper.toml", "--set", "benchmark.data=/nowhere"], "--data: /nowhere is not a folder"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], complaint: str, tmp_path: Path) -> None:
     done = sqlcrystal("study", *arguments, "--out", str(tmp_path / "out"))
     assert done.returncode == 2
-    assert said in done.stderr
+    assert complaint in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
 

@@ -68,7 +68,7 @@ def test_an_arm_may_change_one_factor_of_another_arm_wherever_that_stands_in_the
 
 
 @pytest.mark.parametrize(
-    ("arm", "said"),
+    ("arm", "complaint"),
     [
         ({"name": "x", "writer": "W9"}, r"arm 'x': writer: unknown value 'W9'; choose from W0, W1"),
         ({"name": "x", "source": "T9"}, r"source: unknown value 'T9'; choose from T1"),
@@ -84,8 +84,8 @@ def test_an_arm_may_change_one_factor_of_another_arm_wherever_that_stands_in_the
         ({"name": "none", "k": 1}, r"arm 'none': the name is used twice"),
     ],
 )
-def test_a_mistake_in_an_arm_is_one_line_naming_the_key_and_the_choices(arm: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as caught:
+def test_a_mistake_in_an_arm_is_one_line_naming_the_key_and_the_choices(arm: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as caught:
         designed(arm)
     assert "\n" not in str(caught.value)
 
@@ -109,7 +109,7 @@ def test_choosing_arms_keeps_what_they_are_matched_to_and_drops_the_contrasts_of
         contrast=[{"a": "T1", "b": "W0=T1"}, {"a": "k=1", "b": "W0"}],
     )
     assert {planned.name for planned in plan.arms} == {"W0", "W0=T1", "T1"}
-    assert [one.name for one in plan.contrasts] == ["W0=T1 vs T1"]
+    assert [contrast.name for contrast in plan.contrasts] == ["W0=T1 vs T1"]
 
 
 def test_confirmatory_work_comes_before_exploratory_work() -> None:

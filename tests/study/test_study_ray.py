@@ -55,7 +55,7 @@ def cluster() -> Iterator[None]:
 
 def worker_processes() -> list[int]:
     """The processes of this machine that hold a worker of ours."""
-    found = []
+    numbers = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -63,8 +63,8 @@ def worker_processes() -> list[int]:
             except OSError:
                 continue
             if command.startswith(b"ray::Worker"):
-                found.append(int(entry.name))
-    return found
+                numbers.append(int(entry.name))
+    return numbers
 
 
 def kill_a_worker_in_mid_run(endpoint: Server, killed: list[int], over: threading.Event) -> None:

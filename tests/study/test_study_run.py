@@ -67,15 +67,15 @@ def right(rows: Sequence[Outcome]) -> int:
 
 
 def test_every_arm_is_complete_and_measured_in_its_settings(ledger: Ledger) -> None:
-    found = Counter((row.arm, row.setting) for row in ledger.outcomes)
-    held_out = found["none", "transfer"]
-    assert {(arm, setting) for arm, setting in found if arm in ("none", "W0")} == {
+    counts = Counter((row.arm, row.setting) for row in ledger.outcomes)
+    held_out = counts["none", "transfer"]
+    assert {(arm, setting) for arm, setting in counts if arm in ("none", "W0")} == {
         *(("none", setting) for setting in ("transfer", "repair")),
         *(("W0", setting) for setting in ("collection", "transfer", "replay", "retention", "rerun")),
     }
-    assert {found[arm["name"], "transfer"] for arm in ARMS} == {held_out}
+    assert {counts[arm["name"], "transfer"] for arm in ARMS} == {held_out}
     assert ledger.manifest.left_out == ()
-    assert held_out + found["W0", "collection"] == 2 * len({(row.database, row.question) for row in ledger.outcomes})
+    assert held_out + counts["W0", "collection"] == 2 * len({(row.database, row.question) for row in ledger.outcomes})
 
 
 def test_no_prompt_is_sent_twice(finished: Finished, player: Player) -> None:
@@ -238,7 +238,7 @@ def test_changing_one_arm_sends_only_that_arms_new_prompts(finished: Finished, t
     assert 0 < changed.sent <= len(distinct)
     assert all("[Relevant experience" in messages[1].content for messages in player.prompts)
     assert planned.calls == changed.sent
-    assert {one.arm for one in planned.work if one.calls} == {"k=2"}
+    assert {part.arm for part in planned.work if part.calls} == {"k=2"}
     kept = [row for row in changed.ledger.outcomes if row.arm != "k=2"]
     assert kept == list(finished.ledger.outcomes)
 
@@ -334,9 +334,9 @@ def test_a_refused_prompt_is_unevaluable_and_counts_as_wrong(finished: Finished,
     model.chosen = finished.ledger.questions[row.question]
     done = run_study(small(arms=ARMS[:1], contrast=CONTRASTS[:1], seeds=[42]), tmp_path, model=model, jobs=2)
     assert done.left_out == {}
-    refused = [one for one in done.ledger.outcomes if one.question == row.question]
-    assert {(one.kind, one.right, one.sql) for one in refused} == {("unevaluable", False, None)}
-    assert {one.setting for one in refused} == {"transfer", "repair"}
+    refused = [outcome for outcome in done.ledger.outcomes if outcome.question == row.question]
+    assert {(outcome.kind, outcome.right, outcome.sql) for outcome in refused} == {("unevaluable", False, None)}
+    assert {outcome.setting for outcome in refused} == {"transfer", "repair"}
     counted = accuracy(done.ledger.of("none", "transfer"))
     assert counted.evaluable == counted.n - 1
 

@@ -95,24 +95,24 @@ def test_the_summary_agrees_with_the_outcomes() -> None:
 
 
 def test_the_summary_has_every_promised_key() -> None:
-    made = msgspec.json.decode(msgspec.json.encode(summarize(few())))
+    summary = msgspec.json.decode(msgspec.json.encode(summarize(few())))
     promised = [
         *("p0", "pm", "pk", "lift_pp", "lift_ci_pp", "cr", "cr_ci", "replay", "retention", "rerun_floor"),
         *("n_heldout", "n_questions", "n_databases", "seeds", "cards", "contrasts"),
     ]
-    assert set(promised) <= set(made)
-    assert {"name", "delta_pp", "ci_pp", "p_value", "fixed", "broke", "status"} <= set(made["contrasts"][0])
+    assert set(promised) <= set(summary)
+    assert {"name", "delta_pp", "ci_pp", "p_value", "fixed", "broke", "status"} <= set(summary["contrasts"][0])
 
 
 def test_fewer_than_three_seeds_is_preliminary() -> None:
-    one = summarize(few(seeds=(42,)))
-    assert all("preliminary" in contrast.status for contrast in one.contrasts)
-    assert not any(contrast.supported for contrast in one.contrasts)
+    summary = summarize(few(seeds=(42,)))
+    assert all("preliminary" in contrast.status for contrast in summary.contrasts)
+    assert not any(contrast.supported for contrast in summary.contrasts)
 
 
 def test_the_primary_contrast_stands_unadjusted_before_holms_family() -> None:
-    made = contrasts(synthetic_facts())
-    family = {one.name: one.family for one in made if one.family}
+    findings = contrasts(synthetic_facts())
+    family = {finding.name: finding.family for finding in findings if finding.family}
     assert len(family) == 5
     primary = family.pop("W0 − none")
     assert primary is not None
@@ -126,12 +126,14 @@ def test_the_family_is_what_the_study_designates_run_or_not() -> None:
     interim, complete = Facts(msgspec.structs.replace(part, manifest=designed)), synthetic_facts()
 
     def holm(facts: Facts) -> float | None:
-        return next(one.family.holm_p for one in contrasts(facts) if one.name == "k=10 − k=1" and one.family)
+        return next(
+            finding.family.holm_p for finding in contrasts(facts) if finding.name == "k=10 − k=1" and finding.family
+        )
 
     assert (holm(interim) or 0) >= (holm(complete) or 1)
     alone = contrasts(Facts(part))
     assert (holm(interim) or 0) > max(
-        one.family.holm_p or 0 for one in alone if one.name == "k=10 − k=1" and one.family
+        finding.family.holm_p or 0 for finding in alone if finding.name == "k=10 − k=1" and finding.family
     )
 
 
@@ -146,12 +148,12 @@ def test_a_contrast_keeps_its_role_whichever_way_round_it_is_read() -> None:
     width = finding(facts, "width")
     assert width is not None
     assert width.role == "confirmatory"
-    assert "k=10 − k=1" in [one.name for one in oriented(facts)]
+    assert "k=10 − k=1" in [finding.name for finding in oriented(facts)]
 
 
 def test_both_readings_stand_beside_each_other() -> None:
-    made = {table.key: table for table in synthetic_document().tables}["contrasts"]
-    assert made.columns[-2:] == ("Alone, as in the paper", "Status")
+    contrasts_table = {table.key: table for table in synthetic_document().tables}["contrasts"]
+    assert contrasts_table.columns[-2:] == ("Alone, as in the paper", "Status")
 
 
 def test_an_arm_called_none_that_retrieves_is_not_the_floor() -> None:
@@ -192,10 +194,10 @@ def test_no_headroom_leaves_the_ratio_undefined() -> None:
         for row in ledger.outcomes
     )
     facts = Facts(msgspec.structs.replace(ledger, outcomes=flat))
-    made = value_tables.cr_main(facts)
+    table = value_tables.cr_main(facts)
     assert summarize(facts).cr is None
-    assert made is not None
-    assert ("CR, % (CR2)", "—", "undefined") in [row[:3] for row in made.rows]
+    assert table is not None
+    assert ("CR, % (CR2)", "—", "undefined") in [row[:3] for row in table.rows]
 
 
 @pytest.mark.parametrize("method", ["jackknife", "two-stage"])
@@ -219,23 +221,23 @@ def test_marginal_construction_is_full_without_the_first_attempts() -> None:
 
 
 def test_the_cost_tables_state_their_assumptions() -> None:
-    made = {table.key: table for table in synthetic_document().tables}
-    assert "Assumed, not measured" in made["break-even"].note
-    assert "calls" in made["amortization"].note
+    tables = {table.key: table for table in synthetic_document().tables}
+    assert "Assumed, not measured" in tables["break-even"].note
+    assert "calls" in tables["amortization"].note
 
 
 def test_drift_comes_from_transfers_asked_again() -> None:
-    made = audit_tables.drift(synthetic_facts())
-    assert made is not None
-    assert [row[0] for row in made.rows] == ["none, run 1", "W0, run 1"]
+    table = audit_tables.drift(synthetic_facts())
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["none, run 1", "W0, run 1"]
 
 
 def test_an_arm_with_fewer_seeds_is_called_preliminary() -> None:
     ledger = synthetic_ledger(only=("none", "W0", "random"))
     kept = tuple(row for row in ledger.outcomes if row.arm != "random" or row.seed == 42)
-    made = mechanism_tables.controls(Facts(msgspec.structs.replace(ledger, outcomes=kept)))
-    assert made is not None
-    assert "random (1 seed, preliminary)" in [row[0] for row in made.rows]
+    table = mechanism_tables.controls(Facts(msgspec.structs.replace(ledger, outcomes=kept)))
+    assert table is not None
+    assert "random (1 seed, preliminary)" in [row[0] for row in table.rows]
 
 
 def with_engine() -> Ledger:
@@ -254,20 +256,20 @@ def with_engine() -> Ledger:
 
 def test_the_engine_stands_as_a_detector_beside_the_oracle() -> None:
     facts = Facts(with_engine())
-    made = gate_tables.engine(facts)
-    assert made is not None
-    assert [row[0] for row in made.rows] == ["none, held-out repair", "engine, collection"]
-    assert made.rows[0][2].startswith("100.0 (")
-    assert made.rows[0][3].startswith("0.0 (0 of")
+    table = gate_tables.engine(facts)
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["none, held-out repair", "engine, collection"]
+    assert table.rows[0][2].startswith("100.0 (")
+    assert table.rows[0][3].startswith("0.0 (0 of")
     assert summarize(facts).pe == summarize(facts).pk
 
 
 def test_windows_that_two_widths_share_are_counted() -> None:
     ledger = synthetic_ledger(only=FEW)
     one_card = tuple(msgspec.structs.replace(row, cards=row.cards[:1]) for row in ledger.outcomes)
-    made = decision_tables.width_by_writer(Facts(msgspec.structs.replace(ledger, outcomes=one_card)))
-    assert made is not None
-    assert "270 of 270 pairs see the same cards at k=1 and k=10" in made.note
+    table = decision_tables.width_by_writer(Facts(msgspec.structs.replace(ledger, outcomes=one_card)))
+    assert table is not None
+    assert "270 of 270 pairs see the same cards at k=1 and k=10" in table.note
 
 
 def test_cards_that_a_permutation_cannot_move_are_counted() -> None:
@@ -277,6 +279,6 @@ def test_cards_that_a_permutation_cannot_move_are_counted() -> None:
         msgspec.structs.replace(card, sql=own[card.seed, card.question_id]) if card.database == "db_clinic" else card
         for card in ledger.cards
     )
-    made = mechanism_tables.permuted(Facts(msgspec.structs.replace(ledger, cards=cards)))
-    assert made is not None
-    assert "18 of 54 cards could not be moved" in made.note
+    table = mechanism_tables.permuted(Facts(msgspec.structs.replace(ledger, cards=cards)))
+    assert table is not None
+    assert "18 of 54 cards could not be moved" in table.note

@@ -102,8 +102,8 @@ def test_each_mode_is_told_from_the_others(mode: str, dialect: str) -> None:
 
 
 def test_modes_come_in_the_tables_order() -> None:
-    found = modes("SELECT a FROM t WHERE b = 'x'", "SELECT DISTINCT a FROM t WHERE c = 'y' LIMIT 1", "sqlite")
-    assert found == ("value-literal", "column-ref", "limit", "distinct")
+    named = modes("SELECT a FROM t WHERE b = 'x'", "SELECT DISTINCT a FROM t WHERE c = 'y' LIMIT 1", "sqlite")
+    assert named == ("value-literal", "column-ref", "limit", "distinct")
 
 
 QUERIES = sorted({sql for pair in REPAIRS.values() for sql in pair} | {WRONG, RIGHT, PROBE})
@@ -124,8 +124,8 @@ def test_a_change_always_has_a_mode_and_no_change_never_has_one(wrong: str, fixe
 
 def test_a_first_try_success_is_written_without_a_wrong_side(shop: Database) -> None:
     success = episode(RIGHT, RIGHT, probed=False)
-    for made in (Diff, DiffMode, DiffGuard, Anchor):
-        text = made(shop).render(success)
+    for make in (Diff, DiffMode, DiffGuard, Anchor):
+        text = make(shop).render(success)
         assert RIGHT in text
         assert "Wrong" not in text
         assert "Guard" not in text
