@@ -64,7 +64,7 @@ def greedy(attempt: Attempt) -> Sampling:
 
 def previous_sql(attempt: Attempt, past: Sequence[Round]) -> str | None:
     """The candidate before this round: the last round's, or else the first attempt's."""
-    return next((r.sql for r in reversed(past) if r.sql is not None), attempt.sql)
+    return next((earlier.sql for earlier in reversed(past) if earlier.sql is not None), attempt.sql)
 
 
 def clip(execution: Execution | None) -> Execution | None:

@@ -32,11 +32,11 @@ class SelfVote(Repair):
             self.ask(
                 "sample",
                 attempt.call.messages,
-                replace(attempt.call.sampling, temperature=TEMPERATURE, index=first + n),
+                replace(attempt.call.sampling, temperature=TEMPERATURE, index=first + offset),
             )
-            for n in range(self.samples)
+            for offset in range(self.samples)
         )
-        ballots = [(sql, self.database.execute(sql)) for c in calls if (sql := extract_sql(c.completion.text))]
+        ballots = [(sql, self.database.execute(sql)) for call in calls if (sql := extract_sql(call.completion.text))]
         elected = elect(ballots)
         if elected is None:
             return Round(calls=calls, sql=None)

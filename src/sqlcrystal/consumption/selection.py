@@ -62,7 +62,7 @@ class Roster:
         """The k best of these places, ties by card id."""
         rounded = np.round(scores, DECIMALS) + 0.0  # so that -0.0 is 0.0
         best = np.lexsort((places, -rounded))[:k]
-        return [Retrieved(self.cards[places[i]], float(rounded[i])) for i in best]
+        return [Retrieved(self.cards[places[rank]], float(rounded[rank])) for rank in best]
 
 
 def _id(card: Card) -> CardId:

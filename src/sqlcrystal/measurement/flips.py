@@ -105,7 +105,7 @@ def stability(pairs: Iterable[Pair]) -> Stability:
         verdicts[pair.after.question][pair.verdict] += 1
 
     def always(kind: str) -> tuple[str, ...]:
-        return tuple(sorted(q for q, seen in verdicts.items() if seen[kind] == seen.total() >= 2))
+        return tuple(sorted(question for question, seen in verdicts.items() if seen[kind] == seen.total() >= 2))
 
     def events(kind: str, stable: tuple[str, ...]) -> int:
         return sum(seen[kind] for question, seen in verdicts.items() if question not in stable)
@@ -116,6 +116,6 @@ def stability(pairs: Iterable[Pair]) -> Stability:
         stable_breaks=broken,
         churn_fixes=events("fix", fixed),
         churn_breaks=events("break", broken),
-        both=tuple(sorted(q for q, seen in verdicts.items() if seen["fix"] and seen["break"])),
+        both=tuple(sorted(question for question, seen in verdicts.items() if seen["fix"] and seen["break"])),
         repeated=sum(seen.total() >= 2 for seen in verdicts.values()),
     )

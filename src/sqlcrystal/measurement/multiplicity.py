@@ -29,7 +29,7 @@ class FamilyReading(Struct, frozen=True, kw_only=True):
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     """Adjusted p-values in the given order, over all of them; an undefined p stays undefined and counts as 1."""
-    ranked = [1.0 if p is None else p for p in p_values]
+    ranked = [1.0 if p_value is None else p_value for p_value in p_values]
     order = sorted(range(len(ranked)), key=lambda index: ranked[index])
     adjusted: list[float | None] = [None] * len(ranked)
     floor = 0.0

@@ -176,7 +176,8 @@ class OpenAIEmbedder:
                 data = sorted(msgspec.json.decode(answer, type=_EmbeddingReply).data, key=lambda item: item.index)
             except msgspec.MsgspecError as error:
                 raise bad_reply(f"the answer holds no embeddings ({error})") from None
-            if [item.index for item in data] != list(range(len(batch))) or len({len(d.embedding) for d in data}) != 1:
+            complete = [item.index for item in data] == list(range(len(batch)))
+            if not complete or len({len(item.embedding) for item in data}) != 1:
                 raise bad_reply(f"asked for {len(batch)} embeddings, the answer does not hold exactly those")
             return [item.embedding for item in data]
 

@@ -52,7 +52,7 @@ def extract_blocks(reply: str) -> tuple[str, ...]:
 
 def _blocks(text: str) -> list[str]:
     """The bodies of the complete blocks that may be SQL, or else of the one block that was cut off."""
-    complete = [m["body"] for m in FENCE.finditer(text) if _may_be_sql(m["tag"], m["body"])]
+    complete = [match["body"] for match in FENCE.finditer(text) if _may_be_sql(match["tag"], match["body"])]
     if complete:
         return complete
     cut = OPEN_FENCE.search(FENCE.sub("", text))
@@ -97,10 +97,10 @@ def _clean(sql: str) -> str:
 
 def _unfenced(text: str) -> str | None:
     """The query of a reply without fences."""
-    starts = [m.start() for m in START.finditer(text)]
+    starts = [match.start() for match in START.finditer(text)]
     if not starts:
         return None
-    at_line = [s for s in starts if not text[:s].rpartition("\n")[2].strip("`> \t")]
+    at_line = [start for start in starts if not text[:start].rpartition("\n")[2].strip("`> \t")]
     start = (at_line or starts)[0]
     depth = 0
     end = len(text)

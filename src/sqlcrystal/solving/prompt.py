@@ -79,7 +79,10 @@ def render_execution(execution: Execution, *, rows: int = 10, cell: int = 60) ->
         return f"ERROR ({execution.kind}): {_shorten(execution.message, 200)}"
     if not execution.rows:
         return "(no rows)"
-    shown = ["|".join(_shorten("NULL" if c is None else str(c), cell) for c in row) for row in execution.rows[:rows]]
+    shown = [
+        "|".join(_shorten("NULL" if value is None else str(value), cell) for value in row)
+        for row in execution.rows[:rows]
+    ]
     more = len(execution.rows) - len(shown)
     return "\n".join(["|".join(execution.columns), *shown, *([f"... {more} more rows"] if more else [])])
 

@@ -50,7 +50,11 @@ def diff(wrong: str | None, fixed: str, dialect: str) -> tuple[ClauseDiff, ...]:
     sources = _sources(plain[0])
     same = ("FROM", "JOIN") if sources is not None and sources == _sources(plain[1]) else ()
     clauses = [clause for clause in CLAUSES if clause not in same]
-    changes = [d for clause in clauses if (d := _compare(clause, left.get(clause, []), right.get(clause, []), dialect))]
+    changes = [
+        change
+        for clause in clauses
+        if (change := _compare(clause, left.get(clause, []), right.get(clause, []), dialect))
+    ]
     return tuple(changes)
 
 

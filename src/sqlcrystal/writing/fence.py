@@ -59,7 +59,12 @@ def _is_name(word: str) -> bool:
     if word.isdigit():
         return len(word) > 1
     inner = word[1:]
-    return "_" in word or "." in word or any(c.isdigit() for c in word) or any(c.isupper() for c in inner)
+    return (
+        "_" in word
+        or "." in word
+        or any(character.isdigit() for character in word)
+        or any(character.isupper() for character in inner)
+    )
 
 
 @cache

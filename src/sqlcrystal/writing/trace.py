@@ -39,7 +39,7 @@ def render_result(execution: Execution) -> str:
 
 def render_probes(probes: tuple[Probe, ...]) -> list[str]:
     """Each probe, and on the next line what it revealed."""
-    return [line for p in probes for line in (one_line(p.sql), f"  -> {render_result(p.execution)}")]
+    return [line for probe in probes for line in (one_line(probe.sql), f"  -> {render_result(probe.execution)}")]
 
 
 def _round(number: int, spent: Round) -> Iterator[str]:

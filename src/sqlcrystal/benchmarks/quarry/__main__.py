@@ -76,7 +76,10 @@ def _show(name: str, ids: list[str]) -> int:
         print(f"{entry.id} [{entry.difficulty}] {entry.text}")
         if entry.evidence:
             print(f"  evidence: {entry.evidence}")
-        for label, sql in (("gold", entry.sql), *((f"wrong {n}", sql) for n, sql in enumerate(entry.wrong, 1))):
+        for label, sql in (
+            ("gold", entry.sql),
+            *((f"wrong {number}", sql) for number, sql in enumerate(entry.wrong, 1)),
+        ):
             print(f"  {label}: {' '.join(sql.split())}")
             rows = run(file, sql)
             for row in rows[:8]:

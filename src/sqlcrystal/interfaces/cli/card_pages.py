@@ -57,7 +57,9 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
 
 def _shared(left: str, right: str) -> int:
     """How many characters two texts have in common at their start."""
-    return next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    return next(
+        (at for at, (old, new) in enumerate(zip(left, right, strict=False)) if old != new), min(len(left), len(right))
+    )
 
 
 def story(entry: "Entry") -> Iterator[str]:

@@ -139,7 +139,7 @@ class _history:  # noqa: N801
             import readline
 
             readline.set_completer(
-                lambda text, state: [*(c for c in self._commands if c.startswith(text)), None][state]
+                lambda text, state: [*(command for command in self._commands if command.startswith(text)), None][state]
             )
             readline.set_completer_delims(" ")
             readline.parse_and_bind("tab: complete")

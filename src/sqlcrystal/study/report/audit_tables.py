@@ -65,7 +65,7 @@ def contrast_table(runs: Sequence[Facts]) -> Body | None:
         tested = oriented(facts)
         rows += [(_run_name(facts),)] if tested and len(runs) > 1 else []
         rows += [(_titled(finding), *_evidence(finding)) for finding in tested]
-    waiting = {c.name for c in designated(runs[0])} - {finding.key for finding in oriented(runs[0])}
+    waiting = {contrast.name for contrast in designated(runs[0])} - {finding.key for finding in oriented(runs[0])}
     note = f"{MULTIPLICITY}." + (f" Designated and not run yet: {listed(sorted(waiting))}." if waiting else "")
     return Body(columns=("Contrast", *_evidence_columns(runs[0])), rows=tuple(rows), note=note)
 

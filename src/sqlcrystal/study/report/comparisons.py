@@ -209,7 +209,9 @@ def designated(facts: Facts) -> tuple[Contrast, ...]:
 def _family(facts: Facts, tested: Mapping[str, float | None]) -> dict[str, FamilyReading]:
     bare = next((arm.name for arm in facts.arms.values() if not arm.remembers), "")
     chosen = {contrast.name: contrast for contrast in designated(facts)}
-    primary = next((n for n, c in chosen.items() if {c.a, c.b} == {bare, facts.default.name}), None)
+    primary = next(
+        (name for name, contrast in chosen.items() if {contrast.a, contrast.b} == {bare, facts.default.name}), None
+    )
     return read_family({name: tested.get(name) for name in chosen}, primary=primary)
 
 

@@ -108,13 +108,15 @@ def _source_row(facts: Facts, arm: Arm) -> Row:
 def width_by_writer(facts: Facts) -> Body | None:
     """The writer × width grid."""
     arms = facts.varying("writer", "k")
-    widths = {writer: sorted(a.k for a in arms if a.writer == writer) for writer in sorted({a.writer for a in arms})}
-    kept = {writer: ks for writer, ks in widths.items() if len(ks) > 1}
+    widths = {
+        writer: sorted(arm.k for arm in arms if arm.writer == writer) for writer in sorted({arm.writer for arm in arms})
+    }
+    kept = {writer: sizes for writer, sizes in widths.items() if len(sizes) > 1}
     by_place = {(arm.writer, arm.k): arm for arm in arms}
     rows = tuple(
-        (writer if k == ks[0] else "", str(k), *arm_row(facts, by_place[writer, k])[1:])
-        for writer, ks in kept.items()
-        for k in ks
+        (writer if k == sizes[0] else "", str(k), *arm_row(facts, by_place[writer, k])[1:])
+        for writer, sizes in kept.items()
+        for k in sizes
     )
     tested = [comparison for key in ("width", "width-3", "width-5", "wide-full") if (comparison := finding(facts, key))]
     sentences = [f"{comparison.name}: {effect(comparison)} ({comparison.role})." for comparison in tested]
@@ -172,7 +174,7 @@ def origin(facts: Facts) -> Body | None:
     versus = effects(pairs, lambda _: "all")
     note = ""
     if versus:
-        only, other = "/".join(str(e.fixed) for e in ours), "/".join(str(e.broke) for e in ours)
+        only, other = "/".join(str(seed.fixed) for seed in ours), "/".join(str(seed.broke) for seed in ours)
         stable = stability(pairs)
         unique = len(stable.stable_fixes) + len(stable.stable_breaks)
         note = (

@@ -103,7 +103,9 @@ def _sections(
     kept, absent = [], [figure for figure in drawn if isinstance(figure, Absent)]
     for index, (heading, specs) in enumerate(table_sections(workload).items()):
         results = [spec.make(runs) for spec in specs]
-        figures = tuple(f for f in drawn if isinstance(f, Figure) and FIGURE_SECTIONS[f.key] == index)
+        figures = tuple(
+            figure for figure in drawn if isinstance(figure, Figure) and FIGURE_SECTIONS[figure.key] == index
+        )
         tables = tuple(table for table in results if isinstance(table, ReportTable))
         absent += [table for table in results if isinstance(table, Absent)]
         if figures or tables:

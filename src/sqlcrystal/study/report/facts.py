@@ -70,7 +70,9 @@ class Facts:
 
     def bare_with(self, solver: str) -> Arm | None:
         """The arm without memory under a solver."""
-        return next((a for a in self.arms.values() if not a.remembers and a.solver == solver and self.rows(a)), None)
+        return next(
+            (arm for arm in self.arms.values() if not arm.remembers and arm.solver == solver and self.rows(arm)), None
+        )
 
     def planned(self, **wanted: object) -> Arm | None:
         """The arm that differs from the default in exactly these factors, recorded or not."""
@@ -88,7 +90,9 @@ class Facts:
         return tuple(
             arm
             for arm in self.arms.values()
-            if arm.remembers and self.rows(arm) and all(getattr(arm, f) == getattr(self.default, f) for f in fixed)
+            if arm.remembers
+            and self.rows(arm)
+            and all(getattr(arm, field) == getattr(self.default, field) for field in fixed)
         )
 
     # ── who was right ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,7 +198,11 @@ class Facts:
     def bank(self, arm: Arm, seed: int) -> dict[CardId, BankedCard]:
         """The cards an arm draws on: its own, or those of an arm that collects, writes and cuts its bank alike."""
         alike = ("source", "admission", "writer", "correspondence", "bank", "passes")
-        twins = (other.name for other in self.arms.values() if all(getattr(other, f) == getattr(arm, f) for f in alike))
+        twins = (
+            other.name
+            for other in self.arms.values()
+            if all(getattr(other, field) == getattr(arm, field) for field in alike)
+        )
         return next((self._banks[name, seed] for name in (arm.name, *twins) if (name, seed) in self._banks), {})
 
     def cards(self, arm: Arm) -> list[BankedCard]:

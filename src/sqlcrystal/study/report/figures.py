@@ -213,7 +213,7 @@ def widths(facts: Facts) -> Drawn:
     sized = [arm for arm in facts.varying("bank", "k") if bank_fraction(arm) is not None]
     partial = {arm.k for arm in sized if bank_fraction(arm) != 100}
     by_bank = _grid(
-        [a for a in sized if a.k in partial], lambda arm: f"k={arm.k}", lambda arm: bank_fraction(arm) or 0.0
+        [arm for arm in sized if arm.k in partial], lambda arm: f"k={arm.k}", lambda arm: bank_fraction(arm) or 0.0
     )
     panels = [
         Panel(lambda axes, grid=grid, label=label, name=name: _lines(axes, facts, grid, label, name), 4.4, 4.4)  # type: ignore[misc]

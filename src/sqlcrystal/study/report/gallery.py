@@ -53,12 +53,19 @@ def gallery(facts: Facts) -> tuple[Exhibit, ...]:
 def _choose(facts: Facts, pairs: Sequence[Pair], stable: set[str], limit: int) -> list[Exhibit]:
     exhibits = [_exhibit(facts, pair, pair.after.question in stable) for pair in pairs]
     ranked = sorted(
-        exhibits, key=lambda e: (not e.stable, not any(c.traced for c in e.cards), e.database, e.question, e.seed)
+        exhibits,
+        key=lambda exhibit: (
+            not exhibit.stable,
+            not any(card.traced for card in exhibit.cards),
+            exhibit.database,
+            exhibit.question,
+            exhibit.seed,
+        ),
     )
     picked: list[Exhibit] = []
     for fresh_database in (True, False):
         for exhibit in ranked:
-            seen = {(e.database if fresh_database else e.question) for e in picked}
+            seen = {(taken.database if fresh_database else taken.question) for taken in picked}
             if len(picked) < limit and (exhibit.database if fresh_database else exhibit.question) not in seen:
                 picked.append(exhibit)
     return picked
@@ -82,4 +89,8 @@ def _exhibit(facts: Facts, pair: Pair, stable: bool) -> Exhibit:
 
 
 def _shown(card: BankedCard, fresh: Sequence[str]) -> Shown:
-    return Shown(question=card.question, sql=card.sql, traced=tuple(e for e in fresh if stands_in(e, card.text)))
+    return Shown(
+        question=card.question,
+        sql=card.sql,
+        traced=tuple(element for element in fresh if stands_in(element, card.text)),
+    )

@@ -146,7 +146,7 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
     told = summary.verdict not in (*UNKNOWN, NOTHING_BANKED)
     effects = [effect for effect, _ in database_effects(facts)] if told else []
     if len(effects) > 1:
-        gained, lost = sum(e.net > 0 for e in effects), [e.name for e in effects if e.net < 0]
+        gained, lost = sum(effect.net > 0 for effect in effects), [effect.name for effect in effects if effect.net < 0]
         down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""
         sentences.append(f"{gained} of {plural(len(effects), 'database')} gain{down}.")
     return sentences

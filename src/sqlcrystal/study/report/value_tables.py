@@ -132,7 +132,10 @@ def database_effects(facts: Facts) -> list[tuple[Effect, int]]:
     """Per database, the effect of memory and the cards of its bank over all seeds; best first."""
     cards = Counter(card.database for card in facts.cards(facts.default))
     by_database = effects(facts.headline, lambda pair: pair.after.database)
-    return [(effect, cards[effect.name]) for effect in sorted(by_database, key=lambda e: (-e.delta_pp, e.name))]
+    return [
+        (effect, cards[effect.name])
+        for effect in sorted(by_database, key=lambda effect: (-effect.delta_pp, effect.name))
+    ]
 
 
 def per_database(facts: Facts) -> Body | None:
@@ -146,8 +149,16 @@ def per_database(facts: Facts) -> Body | None:
     carried = f" The top three carry {percent(share, 0)}% of the net gain." if share is not None else ""
     predicts = f" Card count and lift: Pearson r = {points(r)}." if points(r) != NONE else ""
     rows = tuple(
-        (e.name, str(e.n), str(cards), percent(e.before), points(e.delta_pp), points(e.net, 0), f"{e.fixed}/{e.broke}")
-        for e, cards in by_database
+        (
+            effect.name,
+            str(effect.n),
+            str(cards),
+            percent(effect.before),
+            points(effect.delta_pp),
+            points(effect.net, 0),
+            f"{effect.fixed}/{effect.broke}",
+        )
+        for effect, cards in by_database
     )
     return Body(
         columns=("Database", "n", "Cards", "Floor %", "Δ (pp)", "Net questions", "Fixed/broke"),
@@ -164,7 +175,9 @@ def difficulty(facts: Facts) -> Body | None:
     if all("subset" in row.rules for row in (*facts.rows(facts.bare), *facts.rows(facts.default))):
         subset = [effect for seed in facts.seeds for effect in _under_subset(facts, seed)]
         rows += [("Subset metric, per seed",), *map(_stratum, subset)]
-    labelled = sorted((p for p in facts.headline if p.after.difficulty), key=lambda p: _hardness(p.after.difficulty))
+    labelled = sorted(
+        (pair for pair in facts.headline if pair.after.difficulty), key=lambda pair: _hardness(pair.after.difficulty)
+    )
     strata = effects(labelled, lambda pair: pair.after.difficulty)
     if strata:
         rows += [(f"Difficulty, pooled over seeds (rule {facts.manifest.rule})",), *map(_stratum, strata)]
@@ -183,9 +196,15 @@ def _under_subset(facts: Facts, seed: int) -> tuple[Effect, ...]:
     return effects(pairs, lambda _: f"seed {seed}")
 
 
-def _stratum(e: Effect) -> Row:
-    shown = percent(e.before), percent(e.after), points(e.delta_pp), f"{e.fixed}/{e.broke}", probability(e.mcnemar_p)
-    return e.name, str(e.n), *shown
+def _stratum(effect: Effect) -> Row:
+    shown = (
+        percent(effect.before),
+        percent(effect.after),
+        points(effect.delta_pp),
+        f"{effect.fixed}/{effect.broke}",
+        probability(effect.mcnemar_p),
+    )
+    return effect.name, str(effect.n), *shown
 
 
 def _hardness(label: str) -> tuple[int, str]:
@@ -200,8 +219,8 @@ def data(facts: Facts) -> Body | None:
     unique = Counter(database for database, _ in {(row.database, row.question) for row in rows})
     collected = Counter(row.database for row in facts.rows(facts.default, "collection"))
     body = [
-        (name, number(n), number(unique[name]), number(collected[name]) if collected else NONE)
-        for name, n in held.most_common()
+        (name, number(count), number(unique[name]), number(collected[name]) if collected else NONE)
+        for name, count in held.most_common()
     ]
     total = ("all", number(held.total()), number(unique.total()), number(collected.total()) if collected else NONE)
     columns = ("Database", "Held out (all seeds)", "Held out (unique)", "Collected (all seeds)")
@@ -215,7 +234,15 @@ def flips(facts: Facts) -> Body | None:
         return None
     by_seed = (*effects(pairs, lambda pair: f"seed {pair.after.seed}"), *effects(pairs, lambda _: "all seeds"))
     rows: list[Row] = [
-        (e.name, str(e.n), str(e.fixed), str(e.broke), points(e.net, 0), probability(e.mcnemar_p)) for e in by_seed
+        (
+            effect.name,
+            str(effect.n),
+            str(effect.fixed),
+            str(effect.broke),
+            points(effect.net, 0),
+            probability(effect.mcnemar_p),
+        )
+        for effect in by_seed
     ]
     stable = stability(pairs)
     fixed, broken = len(stable.stable_fixes), len(stable.stable_breaks)

@@ -35,7 +35,10 @@ def upgrade() -> None:
     op.create_table(
         "changes",
         sa.Column("seq", NUMBER, primary_key=True, autoincrement=True),
-        *(sa.Column(n, AnyText(), nullable=False) for n in ("card", "at", "by", "action", "before", "after", "reason")),
+        *(
+            sa.Column(name, AnyText(), nullable=False)
+            for name in ("card", "at", "by", "action", "before", "after", "reason")
+        ),
         sqlite_autoincrement=True,
     )
     op.create_index("changes_by_card", "changes", ["card"])

@@ -160,7 +160,9 @@ def to_html(table: ReportTable, theirs: ReportTable | None = None) -> str:
 def _scrolling(table: ReportTable) -> str:
     """The table in a scrolling box of its own, so that a phone's page never scrolls sideways, and a hint."""
     align = [' class="num"' if flag else "" for flag in numeric_columns(table)]
-    head = "".join(f'<th scope="col"{a}>{escape(c)}</th>' for c, a in zip(table.columns, align, strict=True))
+    head = "".join(
+        f'<th scope="col"{side}>{escape(column)}</th>' for column, side in zip(table.columns, align, strict=True)
+    )
     body = "".join(_row(row, align) for row in table.rows)
     dense = ' class="dense"' if len(table.columns) > 9 else ""
     hint = '<p class="hint" aria-hidden="true">scrolls sideways →</p>' if len(table.columns) > WIDE else ""
@@ -174,7 +176,7 @@ def _scrolling(table: ReportTable) -> str:
 def _row(row: Sequence[str], align: Sequence[str]) -> str:
     if len(row) == 1:
         return f'<tr class="group"><th colspan="{len(align)}" scope="rowgroup">{escape(row[0])}</th></tr>'
-    cells = "".join(f"<td{a or _wrap(cell)}>{escape(cell)}</td>" for cell, a in zip(row, align, strict=True))
+    cells = "".join(f"<td{side or _wrap(cell)}>{escape(cell)}</td>" for cell, side in zip(row, align, strict=True))
     return f"<tr>{cells}</tr>"
 
 
