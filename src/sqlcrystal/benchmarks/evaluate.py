@@ -41,10 +41,7 @@ def score_predictions(
     several of them share runs once.
     """
     rule_named(rule)
-    for name, sqls in predictions.items():
-        if len(sqls) != len(benchmark.cases):
-            count = len(benchmark.cases)
-            raise DataError(f"{name}: {len(sqls)} predictions, but {benchmark.name} has {count} questions")
+    _check_lengths(benchmark, predictions)
     chosen = benchmark.only(databases) if databases else benchmark
     kept = set(chosen.available(skip_missing=skip_missing).databases)
     places = [place for place, case in enumerate(benchmark.cases) if case.question.database in kept]
@@ -77,6 +74,13 @@ def score_predictions(
         )
         results.append(Scoring(report, tuple(scored)))
     return tuple(results)
+
+
+def _check_lengths(benchmark: Benchmark, predictions: Mapping[str, Sequence[str]]) -> None:
+    count = len(benchmark.cases)
+    for name, sqls in predictions.items():
+        if len(sqls) != count:
+            raise DataError(f"{name}: {len(sqls)} predictions, but {benchmark.name} has {count} questions")
 
 
 def _pairs(

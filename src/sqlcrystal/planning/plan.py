@@ -71,6 +71,24 @@ class StudyPlan(Struct, frozen=True, kw_only=True):
     foresight: Foresight
 
 
+class Walked(Struct, frozen=True, kw_only=True):
+    """What one stretch adds: recorded calls, the lengths of the prompts still to be sent, and guessed calls."""
+
+    stretch: Stretch
+    recorded: int
+    missing: list[int]
+    guessed: float
+
+
+class UsualCall(Struct, frozen=True, kw_only=True):
+    """How long a call's prompt and reply usually are and how long a token takes, measured or assumed."""
+
+    measured: bool
+    prompt_tokens: float
+    completion_tokens: float
+    seconds_per_token: float
+
+
 def plan_study(
     study: StudyFile,
     recording: Path | None = None,
@@ -103,13 +121,17 @@ class Planner:
 
     def plan(self) -> StudyPlan:
         """The whole plan."""
-        return self._priced([(stretch, *self._walked(stretch)) for stretch in self.work])
+        return self._priced([self._walked(stretch) for stretch in self.work])
 
-    def _walked(self, stretch: Stretch) -> tuple[int, list[int], float]:
-        """What one stretch adds: recorded calls, the lengths of the prompts still to be sent, and guessed calls."""
+    def _walked(self, stretch: Stretch) -> Walked:
         recorded, missing = len(self.peek.known), len(self.peek.missing)
         guessed = sum(self._walk(unit) for unit in stretch.units)
-        return len(self.peek.known) - recorded, [*islice(self.peek.missing.values(), missing, None)], guessed
+        return Walked(
+            stretch=stretch,
+            recorded=len(self.peek.known) - recorded,
+            missing=[*islice(self.peek.missing.values(), missing, None)],
+            guessed=guessed,
+        )
 
     def _walk(self, unit: Unit) -> float:
         """Perform a unit as far as the recording goes; the calls beyond that are guessed."""
@@ -152,33 +174,43 @@ class Planner:
         self._guessed.add(key)
         return fresh
 
-    def _priced(self, walked: Sequence[tuple[Stretch, int, list[int], float]]) -> StudyPlan:
-        seen, prices, jobs = [*self.peek.known.values()], self.study.prices, self.opened.model.slots
+    def _usual_call(self) -> UsualCall:
+        """The recording's own where it holds enough replies, else what is assumed."""
+        seen = [*self.peek.known.values()]
         measured = len(seen) >= ENOUGH
-        completion = sum(reply.completion_tokens for reply in seen) / len(seen) if measured else COMPLETION_TOKENS
         weight = sum(reply.prompt_tokens + COMPLETION_WEIGHT * reply.completion_tokens for reply in seen)
-        pace = sum(reply.seconds for reply in seen) / weight if measured and weight else SECONDS_PER_TOKEN
+        completion = sum(reply.completion_tokens for reply in seen) / len(seen) if measured else COMPLETION_TOKENS
+        seconds = sum(reply.seconds for reply in seen) / weight if measured and weight else SECONDS_PER_TOKEN
         lengths = [*self.peek.missing.values()] or [reply.prompt_tokens for reply in seen]
-        usual = sum(lengths) / max(len(lengths), 1)
-        work = []
-        for stretch, recorded, missing, guessed in walked:
-            planned = self.performer.design.arm(stretch.arm) if stretch.arm else None
-            cards = planned.arm.k if planned and planned.remembers and stretch.setting != "collection" else 0
-            prompts = sum(missing) + guessed * (usual + cards * CARD_TOKENS)
-            completions = (len(missing) + guessed) * completion
-            work.append(
-                PlannedWork(
-                    arm=stretch.arm,
-                    setting=stretch.setting if stretch.arm else stretch.label,
-                    recorded=recorded,
-                    known=len(missing),
-                    guessed=round(guessed, 1),
-                    prompt_tokens=round(prompts),
-                    completion_tokens=round(completions),
-                    minutes=round(pace * (prompts + COMPLETION_WEIGHT * completions) / jobs / 60, 2),
-                    money=round((prompts * prices.prompt + completions * prices.completion) / 1e6, 4),
-                )
-            )
+        return UsualCall(
+            measured=measured,
+            prompt_tokens=sum(lengths) / max(len(lengths), 1),
+            completion_tokens=completion,
+            seconds_per_token=seconds,
+        )
+
+    def _work(self, walked: Walked, usual: UsualCall) -> PlannedWork:
+        stretch, prices, jobs = walked.stretch, self.study.prices, self.opened.model.slots
+        planned = self.performer.design.arm(stretch.arm) if stretch.arm else None
+        cards = planned.arm.k if planned and planned.remembers and stretch.setting != "collection" else 0
+        prompts = sum(walked.missing) + walked.guessed * (usual.prompt_tokens + cards * CARD_TOKENS)
+        completions = (len(walked.missing) + walked.guessed) * usual.completion_tokens
+        seconds = usual.seconds_per_token * (prompts + COMPLETION_WEIGHT * completions)
+        return PlannedWork(
+            arm=stretch.arm,
+            setting=stretch.setting if stretch.arm else stretch.label,
+            recorded=walked.recorded,
+            known=len(walked.missing),
+            guessed=round(walked.guessed, 1),
+            prompt_tokens=round(prompts),
+            completion_tokens=round(completions),
+            minutes=round(seconds / jobs / 60, 2),
+            money=round((prompts * prices.prompt + completions * prices.completion) / 1e6, 4),
+        )
+
+    def _priced(self, walked: Sequence[Walked]) -> StudyPlan:
+        usual = self._usual_call()
+        work = [self._work(part, usual) for part in walked]
         return StudyPlan(
             study=self.study.name,
             digest=self.opened.digest,
@@ -194,10 +226,10 @@ class Planner:
                 "share of first attempts that are wrong, where unknown": WRONG_SHARE,
                 "share of wrong ones that repair banks, where unknown": YIELD,
                 "share of the repair budget that is used, where unknown": ROUNDS_USED,
-                "completion tokens a call": round(completion, 1),
-                "seconds a token (a completion token counts as 10)": round(pace, 6),
-                "calls at once": jobs,
+                "completion tokens a call": round(usual.completion_tokens, 1),
+                "seconds a token (a completion token counts as 10)": round(usual.seconds_per_token, 6),
+                "calls at once": self.opened.model.slots,
             },
-            measured=measured,
+            measured=usual.measured,
             foresight=foresee(self.opened.splits),
         )

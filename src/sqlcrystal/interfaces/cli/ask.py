@@ -1,7 +1,7 @@
 """`sqlcrystal ask|confirm|reject|queue`: the loop of a data team."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 from sqlcrystal.interfaces.cli.store_access import Json, Where
 from sqlcrystal.outgoing import visible
+
+if TYPE_CHECKING:
+    from sqlcrystal.bank import Proposal, Waiting
 
 
 def register(app: typer.Typer) -> None:
@@ -124,22 +127,7 @@ def queue(
         waiting = crystal.queue(database if db else None, limit=limit)
         proposals = crystal.proposals(database if db else None)
     if json:
-        told = [
-            {
-                "id": entry.answer.id,
-                "database": entry.answer.database,
-                "question": entry.answer.question,
-                "sql": entry.answer.sql,
-                "at": entry.answer.at,
-                "asked": entry.asked,
-                "spread": entry.spread,
-                "conflict": entry.conflict,
-                "error": entry.answer.error,
-                "proposals": [proposal.id for proposal in proposals if proposal.answer == entry.answer.id],
-            }
-            for entry in waiting
-        ]
-        print_json(told)
+        print_json([_told_waiting(entry, proposals) for entry in waiting])
         return
     print_lines(
         ["answer", "database", "asked", "spread", "conflict", "question"],
@@ -159,6 +147,21 @@ def queue(
         f"proposed for {proposal.answer}: {visible(proposal.sql)}  (sqlcrystal confirm {proposal.id})"
         for proposal in proposals
     )
+
+
+def _told_waiting(entry: "Waiting", proposals: Iterable["Proposal"]) -> dict[str, object]:
+    return {
+        "id": entry.answer.id,
+        "database": entry.answer.database,
+        "question": entry.answer.question,
+        "sql": entry.answer.sql,
+        "at": entry.answer.at,
+        "asked": entry.asked,
+        "spread": entry.spread,
+        "conflict": entry.conflict,
+        "error": entry.answer.error,
+        "proposals": [proposal.id for proposal in proposals if proposal.answer == entry.answer.id],
+    }
 
 
 def _told(ruling: object) -> dict[str, object]:

@@ -9,7 +9,9 @@ from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
+    from sqlcrystal.measurement.effort import CallProfile
     from sqlcrystal.measurement.prospect import Prospect
+    from sqlcrystal.measurement.truth import Truth
 
 
 def power(
@@ -59,12 +61,8 @@ def power(
     from sqlcrystal.measurement.power import PlannedStudy
     from sqlcrystal.measurement.prospect import prospect
     from sqlcrystal.measurement.truth import without_noise
-    from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_calls, pilot_truth, published_truth
 
-    if truth != "paper" and not Path(truth).is_dir():
-        raise ConfigError(f"--truth: {truth!r} is neither 'paper' nor the folder of a run")
-    known = published_truth() if truth == "paper" else pilot_truth(Path(truth))
-    calls = PUBLISHED_CALLS if truth == "paper" else pilot_calls(Path(truth))
+    known, calls = _known(truth)
     if seconds_per_call is not None:
         calls = msgspec.structs.replace(calls, seconds_per_call=seconds_per_call)
     design = PlannedStudy(
@@ -87,6 +85,17 @@ def power(
         print_json(foreseen)
     else:
         _print(foreseen)
+
+
+def _known(truth: str) -> "tuple[Truth, CallProfile]":
+    """What to plan by, the paper or a pilot, and how many calls its work took."""
+    from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_calls, pilot_truth, published_truth
+
+    if truth == "paper":
+        return published_truth(), PUBLISHED_CALLS
+    if not Path(truth).is_dir():
+        raise ConfigError(f"--truth: {truth!r} is neither 'paper' nor the folder of a run")
+    return pilot_truth(Path(truth)), pilot_calls(Path(truth))
 
 
 def _write(out: Path, foreseen: "Prospect") -> None:

@@ -28,6 +28,8 @@ from sqlcrystal.study.reporter import Reporter
 
 if TYPE_CHECKING:
     from sqlcrystal.config import StudyFile
+    from sqlcrystal.planning.foresight import Foresight
+    from sqlcrystal.planning.plan import StudyPlan
     from sqlcrystal.study.opening import Finished
 
 study_app = typer.Typer(help="Controlled studies: run, plan, report.")
@@ -108,13 +110,26 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
     """Say what a study will send and cost, after what is recorded already; asks no model."""
     from sqlcrystal.config import read_study
     from sqlcrystal.ledger.folder import RECORDING
-    from sqlcrystal.planning.plan import PlannedWork, plan_study
+    from sqlcrystal.planning.plan import plan_study
 
     study = read_study(file, overrides or ())
     planned = plan_study(study, (out or _folder(file, study)) / RECORDING)
     if json:
         print_json(planned)
         return
+    typer.echo(f"{planned.study}, {planned.model}", err=True)
+    _print_work(planned)
+    origin = "measured in the recording" if planned.measured else "assumed, for nothing is recorded"
+    typer.echo(f"pace and reply length are {origin}; a call that two arms or seeds share counts where it is first sent")
+    for name, value in planned.assumptions.items():
+        typer.echo(f"  {name}: {value:g}")
+    _print_foresight(planned.foresight)
+
+
+def _print_work(planned: "StudyPlan") -> None:
+    """What each arm sends in each setting, and all of it together."""
+    from sqlcrystal.planning.plan import PlannedWork
+
     columns = ["recorded", "to send", "guessed", "tokens in", "tokens out", "minutes"]
     total = PlannedWork(
         arm="total",
@@ -137,22 +152,21 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
         )
         for part in (*planned.work, total)
     ]
-    typer.echo(f"{planned.study}, {planned.model}", err=True)
     # The arm stands last: the only column that may be cut, and the one that grows.
     print_lines([*columns, *priced, "arm/setting"], rows)
-    origin = "measured in the recording" if planned.measured else "assumed, for nothing is recorded"
-    typer.echo(f"pace and reply length are {origin}; a call that two arms or seeds share counts where it is first sent")
-    for name, value in planned.assumptions.items():
-        typer.echo(f"  {name}: {value:g}")
-    seen = planned.foresight
-    detectable = (
-        f": a lift of {seen.detectable_pp:.1f} pp is found with 80 % power, if floors and churn are like the paper's"
-        " (`sqlcrystal power` says more)"
-        if seen.detectable_pp is not None
-        else ""
-    )
-    typer.echo(f"{seen.pairs:,} held-out pairs, databases: {seen.databases:,}, seeds: {seen.seeds}{detectable}")
-    for warning in seen.warnings:
+
+
+def _print_foresight(foresight: "Foresight") -> None:
+    """What the study will be able to tell."""
+    detectable = ""
+    if foresight.detectable_pp is not None:
+        detectable = (
+            f": a lift of {foresight.detectable_pp:.1f} pp is found with 80 % power,"
+            " if floors and churn are like the paper's (`sqlcrystal power` says more)"
+        )
+    size = f"{foresight.pairs:,} held-out pairs, databases: {foresight.databases:,}, seeds: {foresight.seeds}"
+    typer.echo(f"{size}{detectable}")
+    for warning in foresight.warnings:
         typer.echo(f"warning: {warning}")
 
 

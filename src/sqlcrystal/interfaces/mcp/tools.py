@@ -54,6 +54,7 @@ def make_server(work: Work, identify: Identify, *, allow_write: bool) -> MCPServ
     """A server with the reading tools, and the judging ones where writes are allowed."""
     server: MCPServer = MCPServer("sqlcrystal", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     _add_reading(server, work, identify)
+    _add_searching(server, work, identify)
     _add_asking(server, work, identify)
     if allow_write:
         _add_judging(server, work, identify)
@@ -96,6 +97,10 @@ def _add_reading(server: MCPServer, work: Work, identify: Identify) -> None:
         name = await work.call(lambda: database_for(crystal, caller, database))
         execution = await work.long(name, lambda: crystal.run(sql, name))
         return RowsShape.model_validate(withheld(crystal, name, told_rows(execution)))
+
+
+def _add_searching(server: MCPServer, work: Work, identify: Identify) -> None:
+    crystal = work.crystal
 
     @server.tool(annotations=READS)
     @explained

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ QUIET = "#8a8a8d"
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P")
+LEAST_SPAN = 10.0
+"""Points of accuracy that an axis shows at least, so that nothing looks like a change that is none."""
 STYLE: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9.0,
@@ -112,3 +114,13 @@ def _inline(svg: str, key: str, title: str, width: float) -> str:
     # Panels share a line in proportion to their width, so that their letters are of one size.
     space = f"flex: {width:g} 1 {4.4 * width:.1f}rem; max-width: {7 * width:.1f}rem"
     return f'{head} style="{space}" role="img" aria-label="{label}"{body[body.index(">") :]}'
+
+
+def accuracy_span(values: Sequence[float]) -> tuple[float, float]:
+    """An axis that holds the values with some air, and never fewer points than tell something from nothing."""
+    low, high = min(values), max(values)
+    room = max(high - low, LEAST_SPAN)
+    middle = (low + high) / 2
+    bottom, top = min(low - 0.15 * room, middle - room / 2), max(high + 0.15 * room, middle + room / 2)
+    # What stands at an end of the scale keeps off the axis, for its label's sake.
+    return max(-0.04 * room if low <= 0 else 0.0, bottom), min(100.0, top) if high < 100 else 101.0

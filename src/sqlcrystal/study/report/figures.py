@@ -1,38 +1,32 @@
-"""The paper's figures, drawn from a ledger: the ladder, the interval plots, and the width grids."""
+"""The paper's figures, drawn from a ledger: the ladder and the interval plots here, the width grids beside them."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqlcrystal.ledger.records import Arm, Outcome
+from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement import settings
 from sqlcrystal.study.report.comparisons import (
     DECISIONS,
     MECHANISM,
     Planned,
-    finding,
     findings,
     headline,
     oriented,
 )
-from sqlcrystal.study.report.decision_tables import bank_fraction
-from sqlcrystal.study.report.drawing import BLUE, GREEN, INK, MARKERS, PALETTE, QUIET, VERMILION, Figure, Panel
-from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.drawing import BLUE, GREEN, INK, QUIET, VERMILION, Figure, Panel, accuracy_span
+from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.forest import forest_panels
 from sqlcrystal.study.report.paper import Published, published
 from sqlcrystal.study.report.table import Absent
 from sqlcrystal.study.report.value_tables import NO_MEMORY, database_effects, sample
 from sqlcrystal.study.report.verdict import NOTHING_BANKED, verdict
-from sqlcrystal.study.report.wording import METHOD_NAMES, judged, percent, points, probability
+from sqlcrystal.study.report.width_figures import widths
+from sqlcrystal.study.report.wording import METHOD_NAMES, judged, percent, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Drawn = Figure | Absent
-WIDTH_KEYS = ("width", "width-3", "width-5", "wide-full")
-BANK_KEYS = ("half-bank", "quarter-bank", "three-quarter-bank")
-LEAST_SPAN = 10.0
-"""Points of accuracy that an axis shows at least, so that nothing looks like a change that is none."""
 
 
 def all_figures(facts: Facts, *, against_paper: bool = False) -> tuple[Drawn, ...]:
@@ -104,21 +98,11 @@ def _ladder(axes: "Axes", facts: Facts) -> None:
     crystallized = ratio.ratio.mean if ratio else None
     title = f"CR = {crystallized:.0f}% of the headroom" if crystallized is not None else "CR is undefined"
     axes.set_title(f"(a) {title}")
-    axes.set_ylim(*_span(everything))
+    axes.set_ylim(*accuracy_span(everything))
     axes.set_xlim(-0.45 - 0.14 * len(known), len(known) + 0.12)  # room for the first label
     axes.set_xticks(range(len(known)), [label for label, _, _ in known])
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("Held-out execution accuracy (%)")
-
-
-def _span(values: Sequence[float]) -> tuple[float, float]:
-    """An axis that holds the values with some air, and never fewer points than tell something from nothing."""
-    low, high = min(values), max(values)
-    room = max(high - low, LEAST_SPAN)
-    middle = (low + high) / 2
-    bottom, top = min(low - 0.15 * room, middle - room / 2), max(high + 0.15 * room, middle + room / 2)
-    # What stands at an end of the scale keeps off the axis, for its label's sake.
-    return max(-0.04 * room if low <= 0 else 0.0, bottom), min(100.0, top) if high < 100 else 101.0
 
 
 def _bracket(axes: "Axes", x: float, low: float, high: float, text: str) -> None:
@@ -201,103 +185,3 @@ def intervals(
         return Absent(key=key, title=f"Figure: {title}", needs=needs.rstrip("."))
     theirs = " Diamonds: the figures published in the paper, another model and benchmark." if paper else ""
     return Figure(key, title, f"{_explained(facts)}{theirs} {sample(facts)}", forest_panels(compared, paper))
-
-
-# ── width and bank size ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def widths(facts: Facts) -> Drawn:
-    """Width × writer, and bank size × width; a panel has two lines at least."""
-    title = "Retrieval width, card format and bank size"
-    by_writer = _grid(facts.varying("writer", "k"), lambda arm: arm.writer, lambda arm: float(arm.k))
-    sized = [arm for arm in facts.varying("bank", "k") if bank_fraction(arm) is not None]
-    partial = {arm.k for arm in sized if bank_fraction(arm) != 100}
-    by_bank = _grid(
-        [arm for arm in sized if arm.k in partial], lambda arm: f"k={arm.k}", lambda arm: bank_fraction(arm) or 0.0
-    )
-    panels = [
-        Panel(lambda axes, grid=grid, label=label, name=name: _lines(axes, facts, grid, label, name), 4.4, 4.4)  # type: ignore[misc]
-        for grid, label, name in (
-            (by_writer, f"Cards retrieved, k{_beneath(facts, WIDTH_KEYS)}", "Width by card format"),
-            (by_bank, f"Share of the bank (%){_beneath(facts, BANK_KEYS)}", "Bank size by width"),
-        )
-        if len(grid) > 1
-    ]
-    if not panels:
-        needs = "widths k = 1, 3, 10 of two writers, or banks of 25%, 50%, 75% at two widths"
-        return Absent(key="widths", title=f"Figure: {title}", needs=needs)
-    caption = (
-        "Held-out transfer accuracy: lines join all seeds together, faint marks are single seeds, the dashed line is no"
-        f" memory. The accuracy axis need not start at zero. {_tested(facts)} {sample(facts)}"
-    )
-    return Figure("widths", title, caption, tuple(panels))
-
-
-def _tested(facts: Facts) -> str:
-    """The width and bank-size contrasts with their p values: clustered for the endpoint, pooled beside it."""
-    compared = [comparison for key in (*WIDTH_KEYS, *BANK_KEYS) if (comparison := finding(facts, key))]
-    return " ".join(
-        f"{comparison.name}: {points(comparison.result.delta_pp)} pp, p {probability(comparison.result.p_value)}"
-        f" (pooled McNemar {probability(comparison.result.mcnemar_p)})."
-        for comparison in compared
-    )
-
-
-def _beneath(facts: Facts, keys: Sequence[str]) -> str:
-    """The first of these contrasts that was run, for a line beneath an axis."""
-    comparison = next((comparison for key in keys if (comparison := finding(facts, key))), None)
-    return (
-        f"\n{comparison.name}: {points(comparison.result.delta_pp)} pp, p {probability(comparison.result.p_value)}"
-        if comparison
-        else ""
-    )
-
-
-Grid = dict[str, list[tuple[float, Arm]]]
-
-
-def _grid(arms: Sequence[Arm], line: Callable[[Arm], str], place: Callable[[Arm], float]) -> Grid:
-    """Arms by line and place, lines of one point left out."""
-    grid: Grid = {}
-    for arm in arms:
-        grid.setdefault(line(arm), []).append((place(arm), arm))
-    return {
-        name: sorted(places, key=lambda placed: placed[0])
-        for name, places in sorted(grid.items(), key=lambda item: [int(part) for part in re.findall(r"\d+", item[0])])
-        if len(places) > 1
-    }
-
-
-def _lines(axes: "Axes", facts: Facts, grid: Grid, label: str, title: str) -> None:
-    floor = percent_right(facts.rows(facts.bare))
-    if floor is not None:
-        axes.axhline(floor, color=QUIET, linewidth=1.0, linestyle=(0, (4, 3)), label="no memory")
-    every = sorted({x for members in grid.values() for x, _ in members})
-    step = 0.06 * (len(every) - 1) / max(len(grid), 1)
-    for index, (name, members) in enumerate(grid.items()):
-        colour, marker = PALETTE[index % len(PALETTE)], MARKERS[index % len(MARKERS)]
-        shift = step * (index - (len(grid) - 1) / 2)
-        xs = [every.index(x) + shift for x, _ in members]
-        seeds = [_by_seed(facts, arm) for _, arm in members]
-        for x, values in zip(xs, seeds, strict=True):
-            axes.scatter([x] * len(values), values, s=12, color=colour, alpha=0.35, marker=marker, linewidth=0)
-        axes.plot(
-            xs,
-            [percent_right(facts.rows(arm)) or 0.0 for _, arm in members],
-            color=colour,
-            marker=marker,
-            markersize=5.5,
-            linewidth=1.6,
-            label=name,
-        )
-    axes.set_xticks(range(len(every)), [f"{x:g}" for x in every])
-    axes.set_xlabel(label)
-    axes.set_ylabel("Held-out execution accuracy (%)")
-    axes.set_title(title)
-    every_seed = [value for members in grid.values() for _, arm in members for value in _by_seed(facts, arm)]
-    axes.set_ylim(*_span([*every_seed, *([floor] if floor is not None else [])]))
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=min(4, len(grid) + 1), columnspacing=1.2)
-
-
-def _by_seed(facts: Facts, arm: Arm) -> list[float]:
-    return [value for value in facts.by_seed(facts.rows(arm)).values() if value is not None]
