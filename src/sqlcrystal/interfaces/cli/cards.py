@@ -24,7 +24,7 @@ from sqlcrystal.interfaces.cli.store_access import (
     writing,
 )
 
-cards_app = typer.Typer(help="The bank: look at cards, change them, move them, run them again.")
+cards_app = typer.Typer(help="The bank: look at cards, change, move and check them.")
 
 Status = Annotated[str | None, typer.Option("--status", help="Only active, disabled or quarantined cards.")]
 
