@@ -28,6 +28,13 @@ def test_the_command_reference_is_current() -> None:
     assert REFERENCE.read_text(encoding="utf-8") == render(), "run: python -m tests.cli_reference"
 
 
+@pytest.mark.parametrize("group", [name for name, command in COMMANDS.items() if hasattr(command, "commands")])
+def test_every_summary_of_a_command_is_whole_on_a_terminal_of_80_columns(group: str) -> None:
+    command = COMMANDS[group]
+    text = command.get_help(command.context_class(command, info_name=group, terminal_width=78))
+    assert not [line for line in text.split("Commands:")[1].splitlines() if line.endswith("...")]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))

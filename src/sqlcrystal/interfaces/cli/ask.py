@@ -43,7 +43,7 @@ def ask(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Answer a question with memory: the SQL, its rows, the cards that were used, and an answer id."""
+    """Answer a question with memory. Shows the SQL, its rows, the cards that were used, and an answer id."""
     answer_question(
         question,
         db=db,
@@ -68,7 +68,7 @@ def confirm(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Vouch for an answer, or for what was proposed: it becomes a card."""
+    """Vouch for an answer or a proposal: it becomes a card."""
     with opened_crystal(store) as (crystal, _):
         ruling = crystal.confirm(answer, by=by, note=note)
     if json:
@@ -92,7 +92,7 @@ def reject(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Say that an answer is wrong: give the right SQL, or let a repair propose one for you to confirm."""
+    """Say that an answer is wrong. Give the right SQL, or let a repair propose one for you to confirm."""
     opened = opened_crystal(store, db=db, model=model, api_key_env=api_key_env)
     with opened as (crystal, _):
         if sql is not None:
@@ -122,7 +122,10 @@ def queue(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """What waits for a verdict, most useful first: asked often, contradicted by a near card, answered differently."""
+    """List what waits for a verdict, most useful first.
+
+    First comes what is asked often, contradicted by a near card or answered differently.
+    """
     with opened_crystal(store, db=db) as (crystal, database):
         waiting = crystal.queue(database if db else None, limit=limit)
         proposals = crystal.proposals(database if db else None)

@@ -50,7 +50,10 @@ def make(
     store: Where = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn confirmed answers into a benchmark of your own, for a study: `benchmark = "own"` with this folder."""
+    """Turn confirmed answers into a benchmark of your own.
+
+    A study takes it with `benchmark = "own"` and this folder.
+    """
     from sqlcrystal.serving.own_benchmark import QUESTIONS, make_benchmark
 
     with opened_store(store) as opened:
@@ -73,7 +76,7 @@ def check(
     timeout: Timeout = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Run gold as prediction: what executes, returns nothing, fails, times out or takes longer than a second."""
+    """Run gold as prediction. Counts what executes, returns nothing, fails, times out or takes longer than a second."""
     from msgspec.structs import replace
 
     from sqlcrystal.benchmarks.catalogue import load_benchmark

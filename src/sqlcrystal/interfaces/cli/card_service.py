@@ -39,7 +39,7 @@ def disable(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Stop serving cards: those named, or all that a signal, person, format or database brought in."""
+    """Stop serving cards. Those named, or all that a signal, person, format or database brought in."""
     filters = {"db": db, "signal": signal, "by": by, "writer": writer}
     _change(store=store, status=CardStatus.DISABLED, named=cards, filters=filters, reason=reason, json=json)
 
@@ -55,7 +55,7 @@ def enable(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Serve cards again: those named, quarantined ones too, or all disabled ones that match."""
+    """Serve cards again. Those named, quarantined ones too, or all disabled ones that match."""
     filters = {"db": db, "signal": signal, "by": by, "writer": writer}
     _change(store=store, status=CardStatus.ACTIVE, named=cards, filters=filters, reason=reason, json=json)
 
@@ -66,7 +66,7 @@ def delete(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Take cards out for good, with their episodes; only what was done to them is remembered."""
+    """Take cards out for good, with their episodes. Only what was done to them is remembered."""
     with opened_store(store) as opened, opened.transaction():
         ids = list(dict.fromkeys(opened.bank.get(name).id for name in cards))
         for card_id in ids:
@@ -89,7 +89,7 @@ def revoke(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Undo a verifier: disable what it admitted, take its verdicts back, and name the answers that leaned on it."""
+    """Undo a verifier. Disables what it admitted, takes its verdicts back, and names the answers that leaned on it."""
     if by is None and signal is None and since is None:
         raise ConfigError("cards revoke: give one or more of --by, --signal, --since")
     moment = None if since is None else _moment(since)

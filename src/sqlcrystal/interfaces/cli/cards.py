@@ -24,9 +24,7 @@ from sqlcrystal.interfaces.cli.store_access import (
     writing,
 )
 
-cards_app = typer.Typer(
-    help="The bank: list, show, edit, disable, enable, delete, revoke, export, import and check cards."
-)
+cards_app = typer.Typer(help="The bank: look at cards, change, move and check them.")
 
 Status = Annotated[str | None, typer.Option("--status", help="Only active, disabled or quarantined cards.")]
 
@@ -71,7 +69,7 @@ def list_cards(
 
 @cards_app.command()
 def show(card: Id, store: Where = None, json: Json = False) -> None:
-    """Show a card with its episode, who admitted it, and what was done to it."""
+    """Show a card, who admitted it and what was done to it."""
     from sqlcrystal.bank import Entry
 
     with opened_store(store) as opened:
@@ -96,7 +94,7 @@ def edit(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Change a card's text or SQL, by option or in $EDITOR; who changes the SQL is recorded as vouching for it."""
+    """Change a card's text or SQL, by option or in $EDITOR. Who changes the SQL is recorded as vouching for it."""
     from sqlcrystal.writing import estimate_tokens
 
     with opened_store(store) as opened:
@@ -125,7 +123,10 @@ def export_cards(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Write cards of any status, with episodes and history, as JSON lines that import again byte for byte."""
+    """Write cards as JSON lines that import again byte for byte.
+
+    Cards of any status, with their episodes and history.
+    """
     from sqlcrystal.bank import export_jsonl
 
     if json and file == "-":
@@ -148,7 +149,7 @@ def import_cards(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Bank every card of an export or a study's run, or none if one is broken; cards already there stay as they are."""
+    """Bank every card of an export or a study's run. None if one is broken; cards already there stay as they are."""
     from sqlcrystal.bank import import_entries, import_jsonl
 
     if (file is None) == (from_run is None):
@@ -179,7 +180,7 @@ def check(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Run every card's SQL on the live database and quarantine what no longer runs."""
+    """Run every card again and quarantine what no longer runs."""
     from sqlcrystal.bank import check_cards
     from sqlcrystal.databases import open_database
 

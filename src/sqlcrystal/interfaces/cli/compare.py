@@ -27,7 +27,7 @@ def compare(
     rng_seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Compare two arms on the same questions: difference b - a, 95 % interval, p, fixes and breaks."""
+    """Compare two arms on the same questions. Prints the difference b - a, its 95 % interval, p, fixes and breaks."""
     from sqlcrystal.measurement.comparison import compare as compare_outcomes
     from sqlcrystal.measurement.outcome_files import read_outcomes
 

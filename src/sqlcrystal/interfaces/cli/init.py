@@ -37,7 +37,7 @@ def init(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write sqlcrystal.toml, asking for what is not given, and try every connection."""
+    """Write sqlcrystal.toml and try every connection. Asks for what is not given."""
     from sqlcrystal.config import TEAM_FILE
     from sqlcrystal.serving.initial import Choices, named_databases, settings_text, trouble, write_settings
 

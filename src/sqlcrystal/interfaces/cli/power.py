@@ -54,7 +54,10 @@ def power(
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write power.json and its figure.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Plan a study: power, detectable lift, the intervals to expect, the size a lift needs, calls, tokens and hours."""
+    """Say how large a study must be.
+
+    Prints power, detectable lift, the intervals to expect, calls, tokens and hours.
+    """
     import msgspec
     import numpy as np
 

@@ -30,7 +30,7 @@ def _existing(path: Path) -> Path:
 
 @recording_app.command("stats")
 def show_stats(recording: Source, json: Json = False) -> None:
-    """How many completions of which model, with their tokens and seconds."""
+    """Count completions, tokens and seconds by model."""
     from sqlcrystal.models.recording import Recording, stats
 
     with Recording(_existing(recording), read_only=True) as opened:
@@ -78,7 +78,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", help="The shipped file to write; ends in .jsonl.xz.")],
     json: Json = False,
 ) -> None:
-    """Write the shipped form: sorted and compressed, the same bytes for the same entries."""
+    """Write the shipped form, sorted and compressed. The same entries give the same bytes."""
     from sqlcrystal.models.recording import SHIPPED_SUFFIX, Recording
     from sqlcrystal.models.recording import export as export_to
 
@@ -130,7 +130,7 @@ def verify(
     api_key_env: ApiKeyEnv = None,
     json: Json = False,
 ) -> None:
-    """Re-ask a random sample live and report how many replies are the same word for word."""
+    """Ask a random sample again and compare the replies. They are compared word for word."""
     from sqlcrystal.config import with_key
     from sqlcrystal.models import using_model
     from sqlcrystal.models.catalogue import KNOWN_MODELS

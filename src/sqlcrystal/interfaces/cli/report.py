@@ -35,7 +35,10 @@ def report(
     ] = 0.4,
     json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
 ) -> None:
-    """Write DIR/summary.json and DIR/report/: index.html, report.md, tables/*.tex and *.csv, figures/*."""
+    """Write a run's report.
+
+    DIR/summary.json and DIR/report/ with index.html, report.md, tables/*.tex and *.csv, figures/*.
+    """
     from sqlcrystal.measurement.cost import Workload
     from sqlcrystal.study.report.write import write_report
 

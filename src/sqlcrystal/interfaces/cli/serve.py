@@ -53,7 +53,10 @@ def serve(
     allow_write: AllowWrite = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
-    """Serve HTTP, the web page, MCP at /mcp and the OpenAI-compatible door at /v1, until SIGTERM or Ctrl+C."""
+    """Serve the web page, HTTP, MCP and an OpenAI-compatible door.
+
+    Until SIGTERM or Ctrl+C; MCP is at /mcp, the door at /v1.
+    """
     _need("server", "fastapi", "uvicorn", "jinja2", "prometheus_client", "multipart")
     if log_level not in ("debug", "info", "warning", "error"):
         raise ConfigError.unknown("--log-level", log_level, ("debug", "info", "warning", "error"))
@@ -90,7 +93,7 @@ def mcp(
     store: StorePlace = None,
     allow_write: AllowWrite = False,
 ) -> None:
-    """Serve MCP tools on standard input and output, for who is at the keyboard; `serve` has them at /mcp as well."""
+    """Serve MCP tools on standard input and output. For who is at the keyboard; `serve` has them at /mcp as well."""
     _need("mcp", "mcp")
     _need("server", "fastapi", "prometheus_client")
     from sqlcrystal.interfaces.mcp.over_stdio import serve_stdio

@@ -71,7 +71,7 @@ def run(
     api_key_env: ApiKeyEnv = None,
     json: Json = False,
 ) -> None:
-    """Run a study, or go on with the one in DIR; whatever is recorded is never asked again."""
+    """Run a study, or go on with the one in DIR. Whatever is recorded is never asked again."""
     from sqlcrystal.config import read_study
     from sqlcrystal.study.opening import run_study
 
@@ -107,7 +107,7 @@ def _as_far_as_recorded(study: "StudyFile") -> "StudyFile":
 
 @study_app.command("plan")
 def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json: Json = False) -> None:
-    """Say what a study will send and cost, after what is recorded already; asks no model."""
+    """Say what a study will send and cost. Counts what is recorded already; asks no model."""
     from sqlcrystal.config import read_study
     from sqlcrystal.ledger.folder import RECORDING
     from sqlcrystal.planning.plan import plan_study

@@ -28,7 +28,7 @@ def create(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Make a token and print it, this once; the store keeps its digest only."""
+    """Make a token and print it, this once. The store keeps its digest only."""
     from sqlcrystal.bank import Scope
     from sqlcrystal.bank.access import EVERY_DATABASE
 

@@ -25,7 +25,10 @@ def value(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Say what memory is worth in service: lift with interval, fixes, breaks, cost, cards, and if it is known yet."""
+    """Say what memory is worth in service.
+
+    Prints the lift with its interval, fixes, breaks, cost and cards, and whether it is known yet.
+    """
     from sqlcrystal.config import TEAM_FILE, Prices, read_team
     from sqlcrystal.errors import ConfigError
     from sqlcrystal.serving.value import values
