@@ -1,4 +1,4 @@
-"""Where a store can live: every test that asks for a `place` runs once for each."""
+"""Where a store can live (every test that asks for a `place` runs once for each), and a shop to ask about."""
 
 import itertools
 from collections.abc import Iterator
@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from servers import new_postgres_database, running_postgres
+from shop import build
+from sqlcrystal.databases import open_database
+from sqlcrystal.protocols import Database
 
 _NUMBERS = itertools.count()
 
@@ -24,3 +27,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "store.db")
     return new_postgres_database(request.getfixturevalue("store_server"), f"store{next(_NUMBERS)}")
+
+
+@pytest.fixture(scope="module")
+def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """The three-row shop, opened read-only, once for all the examples of a module."""
+    database = open_database(str(build(tmp_path_factory.mktemp("shop") / "shop.sqlite")), name="shop")
+    yield database
+    database.close()

@@ -1,15 +1,13 @@
 """What every source promises, whatever the model replies and the check says."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shop import PROBE, QUESTION, RIGHT, WRONG, build, fenced
+from shop import PROBE, QUESTION, RIGHT, WRONG, fenced
 from sqlcrystal.assembly import SOURCES, source
-from sqlcrystal.databases import open_database
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
 from sqlcrystal.solving import SingleShot
@@ -29,14 +27,6 @@ REPLIES = st.sampled_from(
     ]
 )
 every = pytest.mark.parametrize("name", SOURCES)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    path: Path = tmp_path_factory.mktemp("shop") / "shop.sqlite"
-    database = open_database(str(build(path)), name="shop")
-    yield database
-    database.close()
 
 
 def first(database: Database, reply: str) -> Attempt:
@@ -59,9 +49,9 @@ class Replies:
 @settings(max_examples=25, deadline=None)
 @given(opening=REPLIES, replies=st.lists(REPLIES, min_size=1, max_size=7), accepted=st.sampled_from([RIGHT, WRONG, ""]))
 def test_an_episode_ends_with_the_candidate_that_the_check_accepted(
-    name: str, store: Database, opening: str, replies: list[str], accepted: str
+    name: str, open_shop: Database, opening: str, replies: list[str], accepted: str
 ) -> None:
-    attempt = first(store, opening)
+    attempt = first(open_shop, opening)
     asked: list[str] = []
 
     def accept(sql: str) -> bool:
@@ -70,7 +60,7 @@ def test_an_episode_ends_with_the_candidate_that_the_check_accepted(
 
     model = ScriptedModel(Replies(replies))
     right = attempt.sql == accepted
-    effort = source(name, model=model, database=store, budget=BUDGET).acquire(attempt, right=right, accept=accept)
+    effort = source(name, model=model, database=open_shop, budget=BUDGET).acquire(attempt, right=right, accept=accept)
     rounds, episode = effort.rounds, effort.episode
 
     assert (effort.attempt, effort.right_at_once) == (attempt, right)
@@ -92,35 +82,37 @@ def test_an_episode_ends_with_the_candidate_that_the_check_accepted(
 
 
 @every
-def test_a_right_first_attempt_costs_no_call_and_is_kept_by_success_and_union_only(name: str, store: Database) -> None:
+def test_a_right_first_attempt_costs_no_call_and_is_kept_by_success_and_union_only(
+    name: str, open_shop: Database
+) -> None:
     model = ScriptedModel([])
-    tested = source(name, model=model, database=store)
-    effort = tested.acquire(first(store, fenced(RIGHT)), right=True, accept=lambda sql: True)
+    tested = source(name, model=model, database=open_shop)
+    effort = tested.acquire(first(open_shop, fenced(RIGHT)), right=True, accept=lambda sql: True)
     assert (model.prompts, effort.rounds) == ([], ())
     assert (effort.episode is not None) == (name in KEEPS_SUCCESSES)
 
 
 @every
-def test_a_check_that_accepts_nothing_yields_nothing(name: str, store: Database) -> None:
+def test_a_check_that_accepts_nothing_yields_nothing(name: str, open_shop: Database) -> None:
     model = ScriptedModel(lambda *_: fenced(WRONG))
-    tested = source(name, model=model, database=store)
-    assert tested.acquire(first(store, fenced(WRONG)), right=False, accept=lambda sql: False).episode is None
+    tested = source(name, model=model, database=open_shop)
+    assert tested.acquire(first(open_shop, fenced(WRONG)), right=False, accept=lambda sql: False).episode is None
 
 
 @every
-def test_a_plan_never_promises_fewer_calls_than_the_budget_takes(name: str, store: Database) -> None:
+def test_a_plan_never_promises_fewer_calls_than_the_budget_takes(name: str, open_shop: Database) -> None:
     """T3-look's first round asks for probes after all when a query gives it nothing to look at."""
     model = ScriptedModel(lambda *_: fenced(WRONG))
-    tested = source(name, model=model, database=store, budget=BUDGET)
-    effort = tested.acquire(first(store, fenced(WRONG)), right=False, accept=lambda sql: False)
+    tested = source(name, model=model, database=open_shop, budget=BUDGET)
+    effort = tested.acquire(first(open_shop, fenced(WRONG)), right=False, accept=lambda sql: False)
     assert len(model.prompts) == tested.calls_in(len(effort.rounds))
 
 
 @every
-def test_samples_of_one_prompt_have_an_index_each(name: str, store: Database) -> None:
+def test_samples_of_one_prompt_have_an_index_each(name: str, open_shop: Database) -> None:
     model = ScriptedModel(lambda *_: fenced(WRONG))
-    source(name, model=model, database=store).acquire(
-        first(store, fenced(WRONG)), right=False, accept=lambda sql: False
+    source(name, model=model, database=open_shop).acquire(
+        first(open_shop, fenced(WRONG)), right=False, accept=lambda sql: False
     )
     drawn = [
         (prompt, sampling.index)
@@ -132,11 +124,11 @@ def test_samples_of_one_prompt_have_an_index_each(name: str, store: Database) ->
 
 
 @every
-def test_a_source_does_the_same_again(name: str, store: Database) -> None:
+def test_a_source_does_the_same_again(name: str, open_shop: Database) -> None:
     def run() -> object:
         model = ScriptedModel(Replies([fenced(WRONG), fenced(PROBE), fenced(RIGHT)]))
-        effort = source(name, model=model, database=store).acquire(
-            first(store, fenced(WRONG)), right=False, accept=lambda sql: sql == RIGHT
+        effort = source(name, model=model, database=open_shop).acquire(
+            first(open_shop, fenced(WRONG)), right=False, accept=lambda sql: sql == RIGHT
         )
         return (effort.episode and effort.episode.sql, model.prompts, model.samplings)
 

@@ -1,16 +1,12 @@
 """What every writer promises, whatever the episode holds."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shop import PROBE, QUESTION, RIGHT, WRONG, build
+from shop import PROBE, QUESTION, RIGHT, WRONG
 from sqlcrystal.admission import Oracle
 from sqlcrystal.assembly import WRITERS, writer
-from sqlcrystal.databases import open_database
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
 from sqlcrystal.solving.prompt import HEADERS
@@ -67,14 +63,6 @@ def episodes(draw: st.DrawFn) -> Episode:
 every = pytest.mark.parametrize("name", WRITERS)
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    path: Path = tmp_path_factory.mktemp("shop") / "shop.sqlite"
-    database = open_database(str(build(path)), name="shop")
-    yield database
-    database.close()
-
-
 def admitted(episode: Episode) -> Admitted:
     verdict = Oracle(lambda question, sql: True).verify(episode)
     assert isinstance(verdict, Admitted)
@@ -89,14 +77,14 @@ def test_every_writer_has_its_header_in_the_prompt() -> None:
 @settings(max_examples=25, deadline=None)
 @given(episode=episodes(), capsule=CAPSULES)
 def test_a_card_keeps_its_provenance_and_says_something(
-    name: str, store: Database, episode: Episode, capsule: str
+    name: str, open_shop: Database, episode: Episode, capsule: str
 ) -> None:
     passed = admitted(episode)
-    card = writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed).card
+    card = writer(name, database=open_shop, model=ScriptedModel(lambda *_: capsule)).write(passed).card
     assert (card.writer, card.source, card.status) == (name, episode.source, CardStatus.ACTIVE)
     assert (card.question, card.database, card.sql) == (QUESTION, "shop", episode.sql)
     assert card.admission == passed.admission
-    assert card.fingerprint == store.fingerprint()
+    assert card.fingerprint == open_shop.fingerprint()
     assert card.text == card.text.strip() != ""
     assert card.tokens == estimate_tokens(card.text) > 0
 
@@ -104,21 +92,25 @@ def test_a_card_keeps_its_provenance_and_says_something(
 @every
 @settings(max_examples=10, deadline=None)
 @given(episode=episodes(), capsule=CAPSULES)
-def test_the_same_episode_gives_the_same_card(name: str, store: Database, episode: Episode, capsule: str) -> None:
+def test_the_same_episode_gives_the_same_card(name: str, open_shop: Database, episode: Episode, capsule: str) -> None:
     passed = admitted(episode)
-    cards = [writer(name, database=store, model=ScriptedModel(lambda *_: capsule)).write(passed).card for _ in range(2)]
+    cards = [
+        writer(name, database=open_shop, model=ScriptedModel(lambda *_: capsule)).write(passed).card for _ in range(2)
+    ]
     assert cards[0] == cards[1]
 
 
-def test_two_writers_never_share_a_card_id(store: Database) -> None:
+def test_two_writers_never_share_a_card_id(open_shop: Database) -> None:
     passed = admitted(Episode(attempt=Attempt(question=QUESTION, calls=(CALL,), sql=WRONG), source="T3", sql=RIGHT))
     model = ScriptedModel(lambda *_: "{}")
-    assert len({writer(name, database=store, model=model).write(passed).card.id for name in WRITERS}) == len(WRITERS)
+    assert len({writer(name, database=open_shop, model=model).write(passed).card.id for name in WRITERS}) == len(
+        WRITERS
+    )
 
 
 @every
-def test_a_rejected_episode_is_refused_at_run_time_too(name: str, store: Database) -> None:
+def test_a_rejected_episode_is_refused_at_run_time_too(name: str, open_shop: Database) -> None:
     episode = Episode(attempt=Attempt(question=QUESTION, calls=(CALL,), sql=WRONG), source="T3", sql=RIGHT)
     rejected = Rejected(episode=episode, signal="oracle", reason="wrong")
     with pytest.raises(TypeError, match="admission"):
-        writer(name, database=store, model=ScriptedModel([])).write(rejected)  # type: ignore[arg-type]
+        writer(name, database=open_shop, model=ScriptedModel([])).write(rejected)  # type: ignore[arg-type]

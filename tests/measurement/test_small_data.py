@@ -1,5 +1,6 @@
 """Small and degenerate data: no interval is better than a false one, and the reason is said in words."""
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -237,38 +238,31 @@ def test_the_ratio_and_the_lift_never_contradict_each_other(method: str) -> None
     assert "bounded" in shapes
 
 
-def test_a_headroom_that_cannot_be_told_from_zero_leaves_the_ratio_unbounded() -> None:
-    rows = [
+def one_seed(*, memory: Sequence[int], repaired: Sequence[int]) -> list[HeldOut]:
+    """Databases of 20 questions, all wrong at first: how many of each are right with memory, and after repair."""
+    return [
         HeldOut(
             database=f"d{group}",
             question=f"q{question}",
             seed="1",
             floor=False,
-            memory=question < (1, 4, 2, 5)[group],
+            memory=question < remembered,
             repair_floor=False,
-            repaired=question < (3, 0, 0, 0)[group],
+            repaired=question < mended,
         )
-        for group in range(4)
+        for group, (remembered, mended) in enumerate(zip(memory, repaired, strict=True))
         for question in range(20)
     ]
+
+
+def test_a_headroom_that_cannot_be_told_from_zero_leaves_the_ratio_unbounded() -> None:
+    rows = one_seed(memory=(1, 4, 2, 5), repaired=(3, 0, 0, 0))
     estimate = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0))
     assert estimate.shape in ("outside", "unbounded")
     assert estimate.value is not None
 
 
 def test_resamples_without_headroom_are_counted() -> None:
-    rows = [
-        HeldOut(
-            database=f"d{group}",
-            question=f"q{question}",
-            seed="1",
-            floor=False,
-            memory=question < (1, 7, 2, 12)[group],
-            repair_floor=False,
-            repaired=group == 0,
-        )
-        for group in range(4)
-        for question in range(20)
-    ]
+    rows = one_seed(memory=(1, 7, 2, 12), repaired=(20, 0, 0, 0))
     estimate = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0), method="two-stage", resamples=4000)
     assert estimate.undefined_share == pytest.approx(0.75**4, abs=0.03)

@@ -1,16 +1,13 @@
 """The demo: from its link to a confirmed card and a replayed answer, with nothing but recorded replies."""
 
-from pathlib import Path
-
 import pytest
 
+from browser import needs_browser, opened_browser
 from running_service import listening
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.interfaces.server.app import make_app
 from sqlcrystal.interfaces.server.demo import demo_crystal, demo_token
 from sqlcrystal.interfaces.server.settings import ServerSettings
-
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 def test_a_question_outside_the_recording_says_how_to_get_a_model() -> None:
@@ -19,16 +16,13 @@ def test_a_question_outside_the_recording_says_how_to_get_a_model() -> None:
 
 
 @pytest.mark.xdist_group("browser")
-@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"NO BROWSER: {CHROMIUM} is missing, the page was not looked at")
+@needs_browser
 def test_a_newcomer_clicks_through() -> None:
-    from playwright.sync_api import sync_playwright
-
     with (
         demo_crystal() as crystal,
         listening(make_app(crystal, ServerSettings(demo=True))) as url,
-        sync_playwright() as driver,
+        opened_browser() as browser,
     ):
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
         tab = browser.new_page()
         tab.goto(f"{url}/login#{demo_token(crystal)}")
         tab.wait_for_selector("html.js .examples button")  # a click before the script runs is lost
@@ -50,4 +44,3 @@ def test_a_newcomer_clicks_through() -> None:
         tab.wait_for_selector("text=Confirmed by you")
         tab.goto(f"{url}/value")
         tab.wait_for_selector(".tile")
-        browser.close()

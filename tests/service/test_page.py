@@ -1,28 +1,17 @@
 """The page in real headless Chromium: a day's work by keys and clicks, at desk and phone width, light and dark."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browser import needs_browser, opened_browser
 from running_service import ASKED, SIBLING, Service
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WIDTHS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 RIGHT = "SELECT COUNT(*) FROM item WHERE kind = 'HW' AND price > 119"
 
-pytestmark = [
-    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"NO BROWSER: {CHROMIUM} is missing, the page was not looked at"),
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 
 
 class Watched:
@@ -76,12 +65,8 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+    with opened_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.mark.parametrize(("width", "scheme"), WIDTHS)

@@ -9,20 +9,13 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from browser import needs_browser, opened_browser
 from sqlcrystal.ledger.records import Outcome, write_ledger
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.formats.html import to_page
 from synthetic_ledger import synthetic_document, synthetic_ledger
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 BOXES = """() => [...document.querySelectorAll('figure svg[role=img], div.scroll, figure, section.table')]
     .filter(e => !e.closest('details:not([open])'))
     .map(e => { const b = e.getBoundingClientRect();
@@ -60,16 +53,13 @@ def test_question_text_is_escaped_in_the_gallery(page: Path) -> None:
     assert "<i>" not in text
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"NO BROWSER: {CHROMIUM} is missing, the page was not looked at")
+@needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, scheme: str) -> None:
-    from playwright.sync_api import sync_playwright
-
     document = synthetic_document()
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    with opened_browser() as browser:
+        tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         complaints: list[str] = []
         tab.on("console", lambda message: complaints.append(message.text))
         tab.on("pageerror", lambda error: complaints.append(str(error)))
@@ -79,7 +69,6 @@ def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, 
         boxes = tab.evaluate(BOXES)
         reach = tab.evaluate("document.documentElement.scrollWidth")
         clipped = tab.evaluate(CLIPPED)
-        browser.close()
     assert complaints == []
     assert reach <= width
     assert width < 1280 or clipped == [], "at a desk no table needs scrolling"

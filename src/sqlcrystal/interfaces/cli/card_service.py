@@ -20,44 +20,36 @@ Ids = Annotated[list[str] | None, typer.Argument(help="Card ids, or the start of
 Id = Annotated[str, typer.Argument(help="A card id, or the start of one.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the card's history.")]
 
+DISABLE = "Stop serving cards. Those named, or all that a signal, person, format or database brought in."
+ENABLE = "Serve cards again. Those named, quarantined ones too, or all disabled ones that match."
+
 
 def register(cards_app: typer.Typer) -> None:
     """Attach the commands to their group."""
-    commands: tuple[Callable[..., None], ...] = (disable, enable, delete, revoke)
-    for command in commands:
-        cards_app.command()(command)
+    cards_app.command("disable", help=DISABLE)(_serving(CardStatus.DISABLED))
+    cards_app.command("enable", help=ENABLE)(_serving(CardStatus.ACTIVE))
+    cards_app.command()(delete)
+    cards_app.command()(revoke)
 
 
-def disable(
-    cards: Ids = None,
-    *,
-    db: Db = None,
-    signal: Signal = None,
-    by: By = None,
-    writer: Writer = None,
-    reason: Reason = "",
-    store: Where = None,
-    json: Json = False,
-) -> None:
-    """Stop serving cards. Those named, or all that a signal, person, format or database brought in."""
-    filters = {"db": db, "signal": signal, "by": by, "writer": writer}
-    _change(store=store, status=CardStatus.DISABLED, named=cards, filters=filters, reason=reason, json=json)
+def _serving(status: CardStatus) -> Callable[..., None]:
+    """The command that gives cards this status."""
 
+    def command(
+        cards: Ids = None,
+        *,
+        db: Db = None,
+        signal: Signal = None,
+        by: By = None,
+        writer: Writer = None,
+        reason: Reason = "",
+        store: Where = None,
+        json: Json = False,
+    ) -> None:
+        filters = {"db": db, "signal": signal, "by": by, "writer": writer}
+        _change(store=store, status=status, named=cards, filters=filters, reason=reason, json=json)
 
-def enable(
-    cards: Ids = None,
-    *,
-    db: Db = None,
-    signal: Signal = None,
-    by: By = None,
-    writer: Writer = None,
-    reason: Reason = "",
-    store: Where = None,
-    json: Json = False,
-) -> None:
-    """Serve cards again. Those named, quarantined ones too, or all disabled ones that match."""
-    filters = {"db": db, "signal": signal, "by": by, "writer": writer}
-    _change(store=store, status=CardStatus.ACTIVE, named=cards, filters=filters, reason=reason, json=json)
+    return command
 
 
 def delete(
