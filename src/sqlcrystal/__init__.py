@@ -1,7 +1,7 @@
 """Text-to-SQL that keeps what its repairs teach it, and measures honestly what that is worth.
 
 What a program needs stands here: the verbs, and the records they take and give. Each is loaded when it is first asked
-for, so that `import sqlcrystal` costs next to nothing. Modules below are for who wants to exchange a part.
+for, so that `import sqlcrystal` costs next to nothing. Modules below are for those who want to exchange a part.
 """
 
 from typing import TYPE_CHECKING

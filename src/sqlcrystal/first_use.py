@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first asked for: who needs one does not wait for the others."""
+"""Names of a package that are loaded when they are first asked for, so that one does not wait for the others."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence

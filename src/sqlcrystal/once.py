@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class Once(Generic[Key, Value]):
-    """Values by key; who asks while a value is being made waits for it, and gets its failure if it fails."""
+    """Values by key; whoever asks while a value is being made waits for it, and gets its failure if it fails."""
 
     def __init__(
         self, *, keep: Callable[[Value], bool] = lambda _: True, errors: tuple[type[Exception], ...] = ()

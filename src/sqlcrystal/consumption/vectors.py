@@ -26,7 +26,7 @@ class Vectors:
 
     @cached_property
     def digest(self) -> str:
-        """The embedder's."""
+        """The embedder's digest."""
         return self._embedder.digest
 
     @classmethod

@@ -19,7 +19,7 @@ class AnsweredQuestion(JudgedQuestion, Protocol):
 
     @property
     def first_right(self) -> bool:
-        """Whether the first attempt was."""
+        """Whether the first attempt was right."""
         ...
 
     @property

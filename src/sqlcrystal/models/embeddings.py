@@ -41,7 +41,7 @@ class WordLlamaEmbedder:
 
     @cached_property
     def digest(self) -> str:
-        """Of the weights; a study writes it down, and who only asks need not wait for it."""
+        """The digest of the weights: a study writes it down, and whoever only asks need not wait for it."""
         return _file_digest(self._folder / "weights" / "l2_supercat_256.safetensors")
 
     def embed(self, texts: Sequence[str]) -> Vectors:

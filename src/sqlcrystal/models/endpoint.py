@@ -141,7 +141,7 @@ class Endpoint:
                 headers = {**filled, "content-type": "application/json"}
                 if self._api_key:
                     headers["authorization"] = f"Bearer {_from_environment(self._api_key)}"
-                import httpx  # which loads slowly, and only who asks an endpoint needs it
+                import httpx  # it loads slowly, and only those who ask an endpoint need it
 
                 limits = httpx.Limits(max_connections=self._concurrency, max_keepalive_connections=self._concurrency)
                 self._client = httpx.Client(headers=headers, limits=limits)

@@ -83,7 +83,7 @@ class OpenAIModel:
         started = time.perf_counter()
         try:
             reply = self._endpoint.post("/chat/completions", _without_nulls(body), _parse)
-        except _Silence as silence:  # however often it was asked: then that is its answer
+        except _Silence as silence:  # every attempt came back without a word, so that is the answer
             reply = silence.completion
         return msgspec.structs.replace(reply, seconds=time.perf_counter() - started)
 

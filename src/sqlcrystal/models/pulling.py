@@ -210,7 +210,7 @@ def _too_much(partial: Path, host: str) -> InfrastructureError:
 
 
 def _hashed_again(path: Path) -> str:
-    """The sha256 of what lies there now: a note of an earlier one proves nothing to who asks for a check."""
+    """The sha256 of what lies there now: a note of an earlier one proves nothing to whoever asks for a check."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

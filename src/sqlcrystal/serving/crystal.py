@@ -177,7 +177,7 @@ class Crystal:
     def edit(
         self, card_id: str, *, by: str = "", text: str | None = None, sql: str | None = None, reason: str = ""
     ) -> Card:
-        """Change a card's text or SQL; who changes the SQL vouches for it."""
+        """Change a card's text or SQL; whoever changes the SQL vouches for it."""
         from sqlcrystal.serving.privacy import kept_edit
 
         text, sql, reason = kept_edit(self.desk, self.store.bank.get(card_id), text=text, sql=sql, reason=reason)

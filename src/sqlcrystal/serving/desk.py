@@ -89,7 +89,7 @@ class Desk:
         raise ConfigError(f"database: say which; choose from {', '.join(sorted(choices))}")
 
     def add(self, url: str, name: str | None = None) -> str:
-        """Take in a database by its URL or path, and return its name; who gives a name vouches that it is that one."""
+        """Take in a database by its URL or path, and return its name; a name that is given is taken as true."""
         for known, entry in self.team.databases.items():
             if name in (None, known) and same_place(entry.url, url):
                 return known

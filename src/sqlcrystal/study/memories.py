@@ -31,7 +31,7 @@ class ArmMemory(Struct, frozen=True):
 
 
 class Memories:
-    """Builds each arm's memory once it is needed; who calls has seen to it that the collections are complete."""
+    """Builds each arm's memory once it is needed; the caller has made sure that the collections are complete."""
 
     def __init__(self, design: Design, world: World, embedder: Callable[[], Embedder], *, order: CardOrder) -> None:
         self.design, self._world, self._open_embedder, self._order = design, world, embedder, order

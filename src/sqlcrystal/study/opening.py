@@ -93,7 +93,7 @@ def run_study(
 
 
 def _warm(opened: Opened) -> None:
-    """Load what is slow to load while the first calls are under way; who needs it sooner waits for it."""
+    """Load what is slow to load while the first calls are under way; whoever needs it sooner waits for it."""
     opened.performer.memories.warm()
     load_writers()
 
@@ -132,7 +132,7 @@ def open_study(
 
         def get_embedder() -> Embedder:
             opened = embedder or open_embedder(study.embedder)
-            if opened.name != "wordllama" and embedder is None:  # slow, or not the same twice
+            if opened.name != "wordllama" and embedder is None:  # slow, or different every time it is asked
                 opened = CachedEmbedder(opened, recording.with_name("embeddings.sqlite"))
             if embedder is None:
                 stack.callback(opened.close)

@@ -36,7 +36,7 @@ _modes = cache(modes)
 
 
 class UnitWork(NamedTuple):
-    """What a unit's prompt starts with: database, then cards; and a name that units have in common which ask alike."""
+    """What a unit's prompt starts with (its database, then its cards), and a name that units share which ask alike."""
 
     prefix: tuple[str, ...]
     name: tuple[object, ...]

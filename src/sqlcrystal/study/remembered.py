@@ -97,7 +97,7 @@ class RememberedDatabase:
         return self._fingerprint
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = USUAL_ROWS) -> Execution:
-        """What the statement returned when it first ran; who allows more rows than usual pays for a second run."""
+        """What the statement returned when it first ran; whoever allows more rows than usual pays for a second run."""
         usual = self._run(sql, timeout, min(max_rows, USUAL_ROWS))
         if max_rows > USUAL_ROWS and isinstance(usual, Failure) and usual.kind is FailureKind.TOO_LARGE:
             return self._run(sql, timeout, max_rows)

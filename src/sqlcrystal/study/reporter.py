@@ -1,14 +1,14 @@
-"""Who is told how far a study is."""
+"""Whom a study tells how far it is."""
 
 
 class Reporter:
-    """Told how far a run is; this one keeps it to itself."""
+    """Is told how far a run is; this one passes nothing on."""
 
     def start(self, total: int) -> None:
-        """So many units lie ahead."""
+        """Say how many units lie ahead."""
 
     def step(self, label: str) -> None:
-        """One unit of the named stretch is done."""
+        """Say that one more unit of the named stretch is done."""
 
     def note(self, text: str) -> None:
-        """Something worth a line."""
+        """Say something that is worth a line."""

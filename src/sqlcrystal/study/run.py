@@ -120,13 +120,13 @@ class Runner:
             for unit in self._waiting.pop(needs):
                 try:
                     prefix, work = self.performer.work(unit, filled)
-                except InfrastructureError as error:  # the embedder is away
+                except InfrastructureError as error:  # the embedder cannot be reached
                     self._fail(unit, error)
                     continue
                 heappush(self._ready, Ready(self._places[unit], prefix, self._numbers[unit], unit, work))
 
     def _next_unit(self) -> Unit | None:
-        """The earliest unit that would not only wait for the replies to another one."""
+        """The earliest unit whose work no other is doing already; those that ask alike are parked until it is done."""
         if not self._stopping and self.until is not None and time.monotonic() > self.until:
             self._stopping = "not begun or not finished in time"
         while self._ready and not self._stopping:

@@ -1,4 +1,4 @@
-"""MCP over standard input and output, for a client that starts this process: it acts for who is at the keyboard."""
+"""MCP over standard input and output, for a client that starts this process: it acts for the person at the keyboard."""
 
 import asyncio
 from typing import TYPE_CHECKING

@@ -76,7 +76,7 @@ class Gate:
         finally:
             seconds = time.perf_counter() - began
             self._note(scope, status, seconds)
-            # A stream that nobody's work stands behind waits for its client; what was given up may be at work still.
+            # A stream without work of its own only waits for its client, and what was given up may still be at work.
             if (aside.seconds or not streamed) and status not in GIVEN_UP:
                 self._metrics.overhead_seconds.labels(_route(scope)).observe(max(0.0, seconds - aside.seconds))
 

@@ -27,7 +27,7 @@ def database_for(crystal: "Crystal", caller: Caller, name: str | None, scope: Sc
         if len(seen) != 1:
             raise HTTPException(422, f"database: say which; choose from {', '.join(seen) or 'none'}")
         name = seen[0]
-    # Only names: `Crystal` would open a path or URL, which is for who owns the machine.
+    # Only names: `Crystal` would open a path or URL, which only the owner of the machine may do.
     if name not in seen:
         raise HTTPException(404, f"no database {name!r} here, or not for you")
     caller.require(name, scope, what=f"database {name!r}")

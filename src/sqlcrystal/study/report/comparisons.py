@@ -57,7 +57,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def role(self) -> str:
-        """The same, the primary contrast called so."""
+        """The status, with `primary` in place of `confirmatory` for the primary contrast."""
         return self.status.replace("confirmatory", "primary") if self.primary else self.status
 
     @property

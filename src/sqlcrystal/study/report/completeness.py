@@ -41,7 +41,7 @@ class Completeness(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def completeness(facts: Facts, folder: Path | None = None) -> Completeness:
-    """Read off the manifest what is there and what is not; the folder is the one that studies run in untold."""
+    """Read off the manifest what is there and what is not; without a folder, the usual one is named."""
     missing: dict[str, tuple[str, ...]] = {}
     for label in facts.manifest.left_out:
         name, _, setting = label.rpartition("/")

@@ -60,7 +60,7 @@ def amortization(facts: Facts) -> Body | None:
 
 
 def _stopped(repairs: Sequence[Outcome], longest: int) -> dict[int, Rounds]:
-    """A repair pass stopped after one round and after the most that the bare pass, whose end is P_K, went through."""
+    """A repair pass as it stood after one round, and after the most rounds that the bare pass took to reach P_K."""
     return {limit: stopped for limit in sorted({1, longest}) if (stopped := after_rounds(repairs, limit))}
 
 

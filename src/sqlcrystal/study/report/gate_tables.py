@@ -18,7 +18,7 @@ def shown(share: Share) -> str:
 
 
 def _collections(facts: Facts, **wanted: str) -> list[tuple[Arm, tuple[Outcome, ...]]]:
-    """The arms that collect so, each with its collection."""
+    """The arms with these factors that collect, each with the outcomes of its collection."""
     fitting = [arm for arm in facts.arms.values() if all(getattr(arm, key) == value for key, value in wanted.items())]
     return [(arm, rows) for arm in fitting if arm.remembers and (rows := facts.rows(arm, "collection"))]
 
