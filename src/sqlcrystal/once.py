@@ -25,10 +25,10 @@ class Once(Generic[Key, Value]):
         """The value under a key."""
         with self._lock:
             future = self._made.get(key)
-            mine = future is None
+            first = future is None
             if future is None:
                 future = self._made[key] = Future()
-        if mine:
+        if first:
             self._settle(key, future, make)
         return future.result()
 

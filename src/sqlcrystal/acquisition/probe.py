@@ -57,8 +57,8 @@ class Probing(Repair):
     def prompt(self, system: str, *sections: str) -> tuple[Message, Message]:
         """A system prompt and the sections, in the database's dialect; the sections before the last are verbatim."""
         name = dialect_name(self.database.dialect)
-        *told, closing = sections
-        user = "\n".join([*told, closing.format(dialect=name)])
+        *opening, closing = sections
+        user = "\n".join([*opening, closing.format(dialect=name)])
         return Message("system", system.format(dialect=name)), Message("user", user)
 
 

@@ -59,9 +59,10 @@ def score_predictions(
     seconds = time.perf_counter() - start
     results = []
     for number, (name, sqls) in enumerate(predictions.items()):
-        mine = verdicts[number * len(places) : (number + 1) * len(places)]
+        own_verdicts = verdicts[number * len(places) : (number + 1) * len(places)]
         scored = [
-            _scored(benchmark.cases[place], sqls[place], verdict) for place, verdict in zip(places, mine, strict=True)
+            _scored(benchmark.cases[place], sqls[place], verdict)
+            for place, verdict in zip(places, own_verdicts, strict=True)
         ]
         report = report_of(
             scored,

@@ -61,21 +61,21 @@ def _from_json_lines(path: Path, benchmark: Benchmark) -> list[str]:
     return _from_records(path, list(read_json_lines(path)), "line", benchmark)
 
 
-def _from_records(path: Path, records: Sequence[tuple[int, Any]], what: str, benchmark: Benchmark) -> list[str]:
+def _from_records(path: Path, records: Sequence[tuple[int, Any]], unit: str, benchmark: Benchmark) -> list[str]:
     """Objects with id or question_id and sql or prediction; without ids they are taken by position."""
     predictions: dict[str, str] = {}
     databases: dict[str, str] = {}
     for index, (number, record) in enumerate(records):
         if not isinstance(record, dict):
-            raise DataError(f"{path}: {what} {number} is not an object")
+            raise DataError(f"{path}: {unit} {number} is not an object")
         sql = next((record[key] for key in _SQL_KEYS if key in record), None)
         if sql is not None and not isinstance(sql, str):
-            raise DataError(f"{path}: {what} {number}: the SQL must be a string or null")
+            raise DataError(f"{path}: {unit} {number}: the SQL must be a string or null")
         if sql is None and not any(key in record for key in _SQL_KEYS):
-            raise DataError(f"{path}: {what} {number} has none of the keys {', '.join(_SQL_KEYS)}")
+            raise DataError(f"{path}: {unit} {number} has none of the keys {', '.join(_SQL_KEYS)}")
         key = str(next((record[key] for key in _ID_KEYS if key in record), index))
         if key in predictions:
-            raise DataError(f"{path}: {what} {number} repeats the id {key!r}")
+            raise DataError(f"{path}: {unit} {number} repeats the id {key!r}")
         predictions[key] = sql or ""
         if isinstance(named := record.get("database", record.get("db_id")), str):
             databases[key] = named
@@ -103,14 +103,14 @@ def _from_lines(path: Path, text: str, benchmark: Benchmark) -> list[str]:
 
 def _keys(path: Path, keys: list[str], benchmark: Benchmark) -> list[str]:
     """The file's keys in the order of the cases: question ids if they are exactly those, else positions."""
-    count, given = len(benchmark.cases), set(keys)
+    count, keys_given = len(benchmark.cases), set(keys)
     orders = [[case.question.id for case in benchmark.cases], [str(index) for index in range(count)]]
     for names in orders:
-        if set(names) == given:
+        if set(names) == keys_given:
             return names
     for names in orders:
-        if given < set(names):
-            absent = [name for name in names if name not in given]
+        if keys_given < set(names):
+            absent = [name for name in names if name not in keys_given]
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
             raise DataError(
                 f"{path}: {len(keys)} predictions, but {benchmark.name} has {count} questions: none for"

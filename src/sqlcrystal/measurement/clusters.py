@@ -23,8 +23,8 @@ def undefined(sums: Floats, sizes: Floats) -> str:
     """Why databases give no interval, in words; empty where they do."""
     groups = sums.shape[-1]
     if groups < FEWEST_DATABASES:
-        held = "one database" if groups == 1 else "two databases"
-        return f"no clustered interval: {held}, and it takes at least three"
+        few = "one database" if groups == 1 else "two databases"
+        return f"no clustered interval: {few}, and it takes at least three"
     spread = np.abs(sums - sizes * sums.sum() / sizes.sum())
     if float(spread.max()) > NO_SPREAD * max(1.0, float(np.abs(sums).max())):
         return ""

@@ -93,14 +93,14 @@ def forecast(truth: Truth, design: PlannedStudy) -> Forecast:
     kinds = databases_of(truth, design)
     base, extra = divmod(design.databases, len(kinds))
     often = base + (np.arange(len(kinds)) < extra).astype(float)
-    held = np.array([max(1, round(kind.questions * design.held_out)) * design.seeds for kind in kinds], dtype=float)
+    pairs = np.array([max(1, round(kind.questions * design.held_out)) * design.seeds for kind in kinds], dtype=float)
     within = [
         sampling_variance(kind, truth, questions=kind.questions, seeds=design.seeds, held_out=design.held_out)
         for kind in kinds
     ]
-    total = float(often @ held)
-    variance = often @ (held**2 * (1e4 * np.array(within) + design.spread_pp**2)) / total**2
-    error, df = sqrt(float(variance)), _degrees(held, often)
+    total = float(often @ pairs)
+    variance = often @ (pairs**2 * (1e4 * np.array(within) + design.spread_pp**2)) / total**2
+    error, df = sqrt(float(variance)), _degrees(pairs, often)
     reach = float(stdtrit(df, 1 - ALPHA / 2)) * error
     return Forecast(
         design=design,

@@ -93,11 +93,11 @@ def simulate(population: Population, truth: Truth, *, seeds: int, held_out: floa
     kept = np.maximum(1, np.rint(counts * held_out)).astype(np.int64)
     change, pairs, gained = (np.zeros(len(place)) for _ in range(3))
     for _ in range(seeds):
-        held = _hold_out(place, counts, kept, rng)
-        moved = held & np.where(repeats, once, rng.random(len(place)) < rate)
+        asked = _hold_out(place, counts, kept, rng)
+        moved = asked & np.where(repeats, once, rng.random(len(place)) < rate)
         change += np.where(right, -1, 1) * moved
-        pairs += held
-        gained += held & ~right & (rng.random(len(place)) < _repair_chance(truth, rate, moved))
+        pairs += asked
+        gained += asked & ~right & (rng.random(len(place)) < _repair_chance(truth, rate, moved))
     sums, sizes, headroom = (
         np.asarray(np.bincount(place, weights=weights, minlength=len(counts)).reshape(shape), dtype=np.float64)
         for weights in (100 * change, pairs, gained)

@@ -41,8 +41,8 @@ def overlap(pairs: Sequence[Pair], other: Iterable[Answered], *, seeds: Sequence
     fixed = [pair for pair in known if pair.verdict == "fix"]
     per_seed: list[float | None] = []
     for seed in seeds or dict.fromkeys(pair.after.seed for pair in pairs):
-        mine = [solved[pair.key] for pair in fixed if pair.after.seed == seed]
-        per_seed.append(100 * sum(mine) / len(mine) if mine else None)
+        of_seed = [solved[pair.key] for pair in fixed if pair.after.seed == seed]
+        per_seed.append(100 * sum(of_seed) / len(of_seed) if of_seed else None)
     return Substitution(
         fixes=len(fixed),
         also_solved=sum(solved[pair.key] for pair in fixed),

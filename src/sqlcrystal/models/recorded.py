@@ -56,10 +56,10 @@ class Recorded:
             return self._replay(key, messages)
         with self._lock:
             future = self._in_flight.get(key)
-            mine = future is None
+            first = future is None
             if future is None:
                 future = self._in_flight[key] = Future()
-        if mine:
+        if first:
             self._settle(future, key, messages, sampling)
         return future.result()
 

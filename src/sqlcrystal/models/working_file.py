@@ -13,8 +13,8 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     """A connection that cannot write, and that leaves nothing beside a file at rest."""
     journals = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
     # Reading a file at rest in the usual way would leave an empty -wal and -shm behind; a file in use needs its log.
-    way = "mode=ro" if any(journal.exists() for journal in journals) else "immutable=1"
-    connection = _connect(f"{path.resolve().as_uri()}?{way}", path)
+    mode = "mode=ro" if any(journal.exists() for journal in journals) else "immutable=1"
+    connection = _connect(f"{path.resolve().as_uri()}?{mode}", path)
     try:
         _check(connection, path)
     except DataError:

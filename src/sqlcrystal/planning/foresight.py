@@ -28,15 +28,15 @@ class Foresight(Struct, frozen=True, kw_only=True):
 
 def foresee(splits: Mapping[int, Split]) -> Foresight:
     """Hold the splits against what is known of floors, breaks and churn."""
-    held = [case.question for split in splits.values() for case in split.held_out]
+    held_out = [case.question for split in splits.values() for case in split.held_out]
     asked = {case.question.key for split in splits.values() for case in (*split.learn, *split.held_out)}
     sizes = Counter(database for database, _ in asked)
-    databases = sorted({question.database for question in held})
+    databases = sorted({question.database for question in held_out})
     return Foresight(
         databases=len(databases),
         seeds=len(splits),
-        pairs=len(held),
-        detectable_pp=_detectable([sizes[name] for name in databases], len(splits), len(held) / max(1, len(asked))),
+        pairs=len(held_out),
+        detectable_pp=_detectable([sizes[name] for name in databases], len(splits), len(held_out) / max(1, len(asked))),
         warnings=_warnings(len(databases), len(splits)),
     )
 
@@ -62,9 +62,9 @@ def _detectable(sizes: list[int], seeds: int, held_out: float) -> float | None:
 def _warnings(databases: int, seeds: int) -> tuple[str, ...]:
     warnings = []
     if databases < FEWEST_DATABASES:
-        held = "one database" if databases == 1 else f"{databases} databases"
+        count = "one database" if databases == 1 else f"{databases} databases"
         warnings.append(
-            f"{held}: the report will have an interval over questions, none over databases, which takes three"
+            f"{count}: the report will have an interval over questions, none over databases, which takes three"
         )
     if seeds < ENOUGH_SEEDS:
         warnings.append(f"{seeds} {'seed' if seeds == 1 else 'seeds'}: every figure will be preliminary below three")

@@ -146,19 +146,21 @@ class _Judge:
         keyed = [(place, pair, key_of(pair.gold), key_of(pair.predicted)) for place, pair in tasks]
         golds = {gold for _, _, gold, _ in keyed}
         waiting = Counter(key for _, _, gold, predicted in keyed for key in {gold, predicted})
-        done: dict[str, Execution] = {}
+        executions: dict[str, Execution] = {}
         verdicts = []
         for place, pair, gold, predicted in keyed:
             for key, sql in ((gold, pair.gold), (predicted, pair.predicted)):
-                if key not in done:  # a prediction may be another pair's gold, whose rows may be in the cache
+                if key not in executions:  # a prediction may be another pair's gold, whose rows may be in the cache
                     is_gold = key in golds
-                    done[key] = self._execute_gold(database, sql, key) if is_gold else self._execute(database, sql)
-            judged = compare(done[gold], done[predicted], self._rule, gold_sql=pair.gold)
+                    executions[key] = (
+                        self._execute_gold(database, sql, key) if is_gold else self._execute(database, sql)
+                    )
+            judged = compare(executions[gold], executions[predicted], self._rule, gold_sql=pair.gold)
             verdicts.append((place, judged.kind.value, judged.seconds, judged.message))
             for key in {gold, predicted}:
                 waiting[key] -= 1
                 if not waiting[key]:
-                    del done[key]  # large results of a whole database would fill the memory
+                    del executions[key]  # large results of a whole database would fill the memory
         return verdicts
 
     def _execute(self, database: str, sql: str) -> Execution:

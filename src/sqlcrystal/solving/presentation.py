@@ -103,6 +103,9 @@ def described_schema(tables: Sequence[Table], *, hints: str = "") -> str:
 
 def _remarks(table: Table) -> list[str]:
     """Comments that the definition does not show already, one line each."""
-    told = [(table.name, table.comment), *((f"{table.name}.{column.name}", column.comment) for column in table.columns)]
-    hidden = [(name, comment) for name, comment in told if comment and comment not in table.definition]
+    comments = [
+        (table.name, table.comment),
+        *((f"{table.name}.{column.name}", column.comment) for column in table.columns),
+    ]
+    hidden = [(name, comment) for name, comment in comments if comment and comment not in table.definition]
     return [f"-- {name}: {' '.join(comment.split())}" for name, comment in hidden]

@@ -115,21 +115,21 @@ def matched_arm(bank: str) -> str | None:
 
 
 def _default(entry: ArmEntry) -> Arm:
-    given = {name: value for name in FACTORS if (value := getattr(entry, name)) is not None}
-    return Arm(name=entry.name, **given)
+    factors = {name: value for name in FACTORS if (value := getattr(entry, name)) is not None}
+    return Arm(name=entry.name, **factors)
 
 
 def _derived(entry: ArmEntry, base: Arm) -> Arm:
     """The base with the entry's changes, of which there must be exactly one."""
-    given = {name: value for name in FACTORS if (value := getattr(entry, name)) is not None}
-    changed = [name for name, value in given.items() if value != getattr(base, name)]
+    factors = {name: value for name in FACTORS if (value := getattr(entry, name)) is not None}
+    changed = [name for name, value in factors.items() if value != getattr(base, name)]
     if len(changed) != 1:
-        what = f"differs in {', '.join(changed)}" if changed else "does not differ"
+        difference = f"differs in {', '.join(changed)}" if changed else "does not differ"
         raise ConfigError(
-            f"arm {entry.name!r}: {what} from {base.name!r}; an arm changes exactly one factor of its base "
+            f"arm {entry.name!r}: {difference} from {base.name!r}; an arm changes exactly one factor of its base "
             f'(base = "ARM" names another one), out of {", ".join(FACTORS)}'
         )
-    return msgspec.structs.replace(base, name=entry.name, factor=changed[0], base=base.name, **given)
+    return msgspec.structs.replace(base, name=entry.name, factor=changed[0], base=base.name, **factors)
 
 
 def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:

@@ -82,8 +82,8 @@ def run_study(
         warming = Thread(target=_warm, args=[opened], name="warming")
         warming.start()
         stack.callback(warming.join)
-        logs, told = Logs(folder / "log"), reporter or Reporter()
-        result = Runner(opened.performer, opened.work, crew=crew, reporter=told, logs=logs, until=until).run()
+        logs, listener = Logs(folder / "log"), reporter or Reporter()
+        result = Runner(opened.performer, opened.work, crew=crew, reporter=listener, logs=logs, until=until).run()
         if not result.outcomes and result.first_error is not None:
             raise result.first_error
         ledger = make_ledger(opened, result, started=started)
@@ -151,7 +151,7 @@ def open_study(
 def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
     """The facts of the complete stretches, and the cards of the arms that have one."""
     study, plan, world = opened.performer.study, opened.performer.design, opened.performer.world
-    told = {row.arm for rows in result.outcomes.values() for row in rows}
+    recorded_arms = {row.arm for rows in result.outcomes.values() for row in rows}
     manifest = Manifest(
         study=study.name,
         digest=opened.digest,
@@ -181,7 +181,7 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
         cards=tuple(
             card
             for planned in plan.arms
-            if planned.name in told and planned.remembers
+            if planned.name in recorded_arms and planned.remembers
             for seed in planned.seeds
             for card in opened.performer.memories.audit(planned, seed, result.holdings, rule=study.rule)
         ),

@@ -24,12 +24,12 @@ class Lexicon(Struct, frozen=True):
 
     def mentioned(self, text: str) -> list[str]:
         """The words and phrases of a text that the database knows."""
-        told = " ".join(text.split())
-        words = [word for word in re.findall(r"\w+", told) if word.lower() in self.words]
+        plain = " ".join(text.split())
+        words = [word for word in re.findall(r"\w+", plain) if word.lower() in self.words]
         phrases = [
             phrase
             for phrase in self.phrases
-            if phrase in told and re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", told)
+            if phrase in plain and re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", plain)
         ]
         return words + phrases
 

@@ -59,8 +59,8 @@ def _print_review(review: Review) -> None:
     for problem in review.problems:
         print(f"{review.name}: PROBLEM {problem}")
     tables = ", ".join(f"{table} {size}" for table, size in review.tables.items())
-    held = f"{sum(review.tables.values())} rows ({tables}), {review.bytes / 1e6:.2f} MB"
-    print(f"{review.name}: {held}, digest {review.digest[:12]}")
+    contents = f"{sum(review.tables.values())} rows ({tables}), {review.bytes / 1e6:.2f} MB"
+    print(f"{review.name}: {contents}, digest {review.digest[:12]}")
     print(f"{review.name}: difficulty {dict(Counter(entry.difficulty for entry in questions))}")
     print(f"{review.name}: conventions {dict(Counter(tag for entry in questions for tag in entry.conventions))}")
     hidden = sum(bool(entry.conventions) and not entry.evidence for entry in questions)

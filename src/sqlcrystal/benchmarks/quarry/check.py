@@ -146,11 +146,13 @@ def _database_problems(
     if len(questions) != QUESTIONS:
         yield f"{len(questions)} questions, not {QUESTIONS}"
     yield from (f"{entry.id}: the id does not start with {name}-" for entry in questions if entry.database != name)
-    for what, values in (
+    for field, values in (
         ("id", [entry.id for entry in questions]),
         ("text", [entry.text.casefold() for entry in questions]),
     ):
-        yield from (f"two questions have the {what} {value!r}" for value, count in Counter(values).items() if count > 1)
+        yield from (
+            f"two questions have the {field} {value!r}" for value, count in Counter(values).items() if count > 1
+        )
     yield from _template_problems(questions)
     tags = build.blueprint(name).conventions
     used = Counter(tag for entry in questions for tag in entry.conventions)

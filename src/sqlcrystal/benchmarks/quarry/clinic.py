@@ -132,10 +132,10 @@ def rows(random: Random) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
     yield "patients", [_patient(random, number) for number in range(1, 421)]
     visits = [_visit(random, number) for number in range(1, 2601)]
     yield "visits", visits
-    held = [visit for visit in visits if visit[4] == "C"]
-    yield "diagnoses", [row for visit in held for row in _diagnoses(random, visit)]
-    yield "lab_results", _numbered(row for visit in held for row in _lab_results(random, visit))
-    yield "prescriptions", _numbered(row for visit in held for row in _prescriptions(random, visit))
+    completed = [visit for visit in visits if visit[4] == "C"]
+    yield "diagnoses", [row for visit in completed for row in _diagnoses(random, visit)]
+    yield "lab_results", _numbered(row for visit in completed for row in _lab_results(random, visit))
+    yield "prescriptions", _numbered(row for visit in completed for row in _prescriptions(random, visit))
 
 
 def _numbered(lines: Iterator[tuple[object, ...]]) -> list[tuple[object, ...]]:

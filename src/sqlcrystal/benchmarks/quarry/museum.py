@@ -129,9 +129,9 @@ def _object(random: Random, key: int) -> tuple[object, ...]:
     category = random.choice(CATEGORIES)
     title = f"{random.choice(ADJECTIVES)} {random.choice(NOUNS[category])} no. {key}"
     millimetres = random.randrange(*HEIGHTS[category])
-    gone = str(date(1988, 2, 1) + timedelta(days=random.randrange(12000))) if random.random() < 0.06 else ""
+    deaccessioned = str(date(1988, 2, 1) + timedelta(days=random.randrange(12000))) if random.random() < 0.06 else ""
     year, height = random.randrange(1580, 2006), f"{millimetres // 10}.{millimetres % 10} cm"
-    return (key, title, random.choice(MAKERS), category, year, height, random.choice(LOCATIONS), gone)
+    return (key, title, random.choice(MAKERS), category, year, height, random.choice(LOCATIONS), deaccessioned)
 
 
 def _named(day: date) -> str:

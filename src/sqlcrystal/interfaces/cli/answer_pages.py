@@ -38,8 +38,8 @@ def answer_lines(answer: "ServedAnswer", *, rows: int, prices: "Prices | None" =
 def offer_lines(answer: "ServedAnswer") -> Iterator[str]:
     """A stored query with other literals, to look at."""
     if answer.offer is not None:
-        told = ", ".join(f"{visible(old)} → {visible(new)}" for old, new in answer.offer.exchanged)
-        yield f"card {answer.offer.card} with {told} returns something else:"
+        exchanged = ", ".join(f"{visible(old)} → {visible(new)}" for old, new in answer.offer.exchanged)
+        yield f"card {answer.offer.card} with {exchanged} returns something else:"
         yield f"  {visible(answer.offer.sql)}"
         yield f"to take that instead: sqlcrystal confirm {answer.offer.id}"
 

@@ -66,8 +66,9 @@ def story(entry: "Entry") -> Iterator[str]:
     """A card with its provenance, as lines for people."""
     card = entry.card
     yield f"{card.id}  {card.status}  database {card.database}, {card.writer} from {card.source}, {card.tokens} tokens"
-    given = card.admission
-    yield f"admitted by {given.signal} ({given.by}) at {given.at}{f': {given.detail}' if given.detail else ''}"
+    admission = card.admission
+    detail = f": {admission.detail}" if admission.detail else ""
+    yield f"admitted by {admission.signal} ({admission.by}) at {admission.at}{detail}"
     yield f"schema {card.fingerprint}\n"
     yield card.text
     yield f"\nSQL: {card.sql}"

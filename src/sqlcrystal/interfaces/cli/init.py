@@ -77,12 +77,12 @@ def _tell_secrets(text: str) -> None:
 def _asked_databases(asks: bool) -> list[str]:
     if not asks:
         raise UserError("--db: name at least one database as NAME=URL, URL or file")
-    given: list[str] = []
-    while answer := _asked("another database" if given else "database (NAME=URL, URL or file)", "", True):
-        given.append(answer)
-    if not given:
+    databases: list[str] = []
+    while answer := _asked("another database" if databases else "database (NAME=URL, URL or file)", "", True):
+        databases.append(answer)
+    if not databases:
         raise UserError("--db: name at least one database as NAME=URL, URL or file")
-    return given
+    return databases
 
 
 def _asked(question: str, default: str, asks: bool) -> str:

@@ -68,8 +68,8 @@ def merge(
         sources = [stack.enter_context(Recording(_existing(path), read_only=True)) for path in recordings]
         target = stack.enter_context(Recording(out))
         merge_all(sources, target)
-        held = len(target)
-    _print_written(out, held, json=json)
+        count = len(target)
+    _print_written(out, count, json=json)
 
 
 @recording_app.command()
@@ -85,8 +85,8 @@ def export(
     if not out.name.endswith(SHIPPED_SUFFIX):
         raise ConfigError(f"--out: {out.name} does not end in {SHIPPED_SUFFIX}")
     with Recording(_existing(recording), read_only=True) as opened:
-        held = export_to(opened, out)
-    _print_written(out, held, json=json)
+        count = export_to(opened, out)
+    _print_written(out, count, json=json)
 
 
 @recording_app.command()
@@ -110,8 +110,8 @@ def prune(
         with Recording(_existing(path), read_only=True) as run:
             keep |= run.keys()
     with Recording(_existing(recording), read_only=True) as opened:
-        held = prune_to(opened, keep, out)
-    _print_written(out, held, json=json)
+        count = prune_to(opened, keep, out)
+    _print_written(out, count, json=json)
 
 
 @recording_app.command()

@@ -77,7 +77,7 @@ def run(
 
     study = _as_far_as_recorded(read_study(file, overrides or (), api_key_env=api_key_env))
     folder = out or _folder(file, study)
-    with told() as reporter:
+    with terminal_reporter() as reporter:
         finished = run_study(study, folder, jobs=jobs, engine=engine, minutes=until, reporter=reporter)
     _print_finished(finished, as_json=json)
     if finished.left_out and study.mode != "replay":  # a replay that reports what is recorded is whole
@@ -186,7 +186,7 @@ class Pace:
         return len(self._steps) / max(min(now - self._began, SECONDS_OF_PACE), 1e-9)
 
 
-class Told(Reporter):
+class TerminalReporter(Reporter):
     """Progress on stderr: a bar with rate and time left, or a plain line every half minute."""
 
     def __init__(self, console: Console) -> None:
@@ -236,9 +236,9 @@ class Told(Reporter):
 
 
 @contextmanager
-def told() -> Iterator[Told]:
+def terminal_reporter() -> Iterator[TerminalReporter]:
     """A reporter on stderr for one command."""
-    reporter = Told(Console(stderr=True))
+    reporter = TerminalReporter(Console(stderr=True))
     try:
         yield reporter
     finally:
@@ -270,9 +270,9 @@ def _print_finished(finished: "Finished", *, as_json: bool) -> None:
     print_table(f"{manifest.study}, {manifest.model}", ["arm", "setting", "n", "right", "%"], shown)
     if len(shown) < len(table):
         typer.echo(f"and {len(table) - len(shown)} more in {finished.folder / 'results.csv'}")
-    done, planned = len(counts), len(counts) + len(finished.left_out)
+    complete, planned = len(counts), len(counts) + len(finished.left_out)
     sent = f"{finished.sent} model calls sent this time"
-    typer.echo(f"{finished.folder}: {done} of {planned} arms and settings complete, {sent}")
+    typer.echo(f"{finished.folder}: {complete} of {planned} arms and settings complete, {sent}")
 
 
 def _say_what_is_left(finished: "Finished") -> None:

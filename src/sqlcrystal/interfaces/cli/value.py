@@ -55,9 +55,9 @@ def _show(report: "Value") -> None:
 
     print_table(f"{report.database}: {report.says}", ["", "with memory", "without"], arms(report))
     print_table("", ["", "", ""], [(figure.name, figure.figure, figure.words) for figure in figures(report)])
-    told = [card for card in report.cards if card.says != "unclear"][:SHOWN_CARDS]
-    if told:
-        cards = [(card.card, card.says, f"{card.right}/{card.used}", f"{card.effect_pp:+.1f}") for card in told]
+    clear = [card for card in report.cards if card.says != "unclear"][:SHOWN_CARDS]
+    if clear:
+        cards = [(card.card, card.says, f"{card.right}/{card.used}", f"{card.effect_pp:+.1f}") for card in clear]
         print_table("cards", ["card", "", "right", "points"], cards)
 
 

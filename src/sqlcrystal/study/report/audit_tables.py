@@ -255,8 +255,8 @@ def card_usage(facts: Facts) -> Body | None:
 
 def _used(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> BankUse:
     answers = [row for row in facts.rows(arm) if row.seed == seed]
-    mine = [pair for pair in fixed if pair.after.seed == seed]
-    return card_use(bank=list(facts.bank(arm, seed)), answers=answers, fixed=mine)
+    of_seed = [pair for pair in fixed if pair.after.seed == seed]
+    return card_use(bank=list(facts.bank(arm, seed)), answers=answers, fixed=of_seed)
 
 
 def _ranges(used: Sequence[BankUse]) -> Row:

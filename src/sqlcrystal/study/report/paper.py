@@ -136,10 +136,10 @@ def _headline_rows(ours: Summary, theirs: Headline) -> tuple[tuple[str, ...], ..
 
 
 def _comparison_rows(facts: Facts) -> list[tuple[str, ...]]:
-    mine = {finding.key: finding for finding in findings(facts, tuple(ROSTER.values()))}
+    our_findings = {finding.key: finding for finding in findings(facts, tuple(ROSTER.values()))}
     rows: list[tuple[str, ...]] = []
     for key, plan in ROSTER.items():
-        own, other = mine.get(key), published().by_key.get(key)
+        own, other = our_findings.get(key), published().by_key.get(key)
         if key == HEADLINE_KEY or (own is None and other is None):
             continue
         ours = _range(own.result.delta_pp, (own.result.ci_low_pp, own.result.ci_high_pp)) if own else "not run"

@@ -143,8 +143,8 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
             f"A banked question asked again is right {percent(summary.replay)}% of the time with its own card"
             f"{kept}{bare}."
         )
-    told = summary.verdict not in (*UNKNOWN, NOTHING_BANKED)
-    effects = [effect for effect, _ in database_effects(facts)] if told else []
+    decided = summary.verdict not in (*UNKNOWN, NOTHING_BANKED)
+    effects = [effect for effect, _ in database_effects(facts)] if decided else []
     if len(effects) > 1:
         gained, lost = sum(effect.net > 0 for effect in effects), [effect.name for effect in effects if effect.net < 0]
         down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""

@@ -71,8 +71,8 @@ def cr_main(facts: Facts) -> Body | None:
         *_reached(facts),
         *_ratios(facts),
     ]
-    told = " ".join(filter(None, (sample(facts), source_note(facts))))
-    note = f"{told} CR divides the lift by the repair headroom on the same questions; it is no probability."
+    basis = " ".join(filter(None, (sample(facts), source_note(facts))))
+    note = f"{basis} CR divides the lift by the repair headroom on the same questions; it is no probability."
     return Body(columns=("Setting", "Reference", "With memory", "Summary"), rows=tuple(rows), note=note)
 
 
@@ -215,14 +215,14 @@ def _hardness(label: str) -> tuple[int, str]:
 def data(facts: Facts) -> Body | None:
     """Held-out and collected questions per database."""
     rows = facts.rows(facts.default)
-    held = Counter(row.database for row in rows)
+    held_out = Counter(row.database for row in rows)
     unique = Counter(database for database, _ in {(row.database, row.question) for row in rows})
     collected = Counter(row.database for row in facts.rows(facts.default, "collection"))
     body = [
         (name, number(count), number(unique[name]), number(collected[name]) if collected else NONE)
-        for name, count in held.most_common()
+        for name, count in held_out.most_common()
     ]
-    total = ("all", number(held.total()), number(unique.total()), number(collected.total()) if collected else NONE)
+    total = ("all", number(held_out.total()), number(unique.total()), number(collected.total()) if collected else NONE)
     columns = ("Database", "Held out (all seeds)", "Held out (unique)", "Collected (all seeds)")
     return Body(columns=columns, rows=(*body, total)) if body else None
 
