@@ -25,13 +25,13 @@ class Indexed:
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """At most k cards of the question's database, nearest first."""
-        neighbours = self._of(bank) if isinstance(bank, CardStore) else None
+        neighbours = self._neighbours_of(bank) if isinstance(bank, CardStore) else None
         if neighbours is None or not checked_width(k) or not neighbours.covers(question.database):
             return self._dense.retrieve(question, bank, k=k, exclude=exclude)
         query = self._vectors.embed([question.text])[0]
         return neighbours.nearest(question.database, query, k=k, exclude=excluded_ids(exclude))
 
-    def _of(self, bank: CardStore) -> Neighbours:
+    def _neighbours_of(self, bank: CardStore) -> Neighbours:
         with self._lock:
             if self._neighbours is None or self._neighbours[0] is not bank:
                 self._neighbours = (bank, Neighbours(bank, self._vectors, indexed_from=self._indexed_from))

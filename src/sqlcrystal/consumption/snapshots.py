@@ -39,13 +39,13 @@ class Snapshots(Generic[Index]):
             # The entry holds the tuple, so its address cannot be reused while it is a key.
             known = self._known.pop(id(snapshot), None)
             if known is None:
-                known = (snapshot, self._made(snapshot))
+                known = (snapshot, self._grow_or_build(snapshot))
                 self._held += len(snapshot)
             self._known[id(snapshot)] = known
             self._forget()
             return known[1]
 
-    def _made(self, snapshot: tuple[Card, ...]) -> Index:
+    def _grow_or_build(self, snapshot: tuple[Card, ...]) -> Index:
         """Grown from the index of all but the last cards, which a bank in use has had a moment ago; else built."""
         if self._extend is not None:
             for known, index in reversed(self._known.values()):

@@ -21,7 +21,7 @@ def fence(text: str, episode: Episode, known: Lexicon = Lexicon()) -> str:
     """The text, or nothing when it names what the episode never held; `known` is the database's lexicon."""
     held = " ".join(vocabulary(episode).lower().split())
     words = frozenset(re.findall(r"\w+", held))
-    return text if all(_held(name, held, words) for name in [*names(text), *known.mentioned(text)]) else ""
+    return text if all(_is_in_episode(name, held, words) for name in [*names(text), *known.mentioned(text)]) else ""
 
 
 def names(text: str) -> list[str]:
@@ -45,7 +45,7 @@ def vocabulary(episode: Episode) -> str:
     return "\n".join(texts)
 
 
-def _held(name: str, held: str, words: frozenset[str]) -> bool:
+def _is_in_episode(name: str, held: str, words: frozenset[str]) -> bool:
     """Whether the episode holds the name as it stands, or every part of a dotted one."""
     wanted = " ".join(name.lower().split())
     if re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", held):

@@ -38,7 +38,7 @@ def lexicon(database: Database) -> Lexicon:
     """Names and values of a database; of a column with very many values, the first ones."""
     layout = layout_of(database.schema(), database.dialect)
     names = {*layout, *(column for columns in layout.values() for column in columns)}
-    values = {value for table in layout for column in layout[table] for value in _held(database, table, column)}
+    values = {value for table in layout for column in layout[table] for value in _texts_of(database, table, column)}
     words = {*names, *(value.lower() for value in values)}
     return Lexicon(frozenset(filter(_is_word, words)), frozenset(value for value in values if not _is_word(value)))
 
@@ -47,7 +47,7 @@ def _is_word(text: str) -> bool:
     return re.fullmatch(r"\w+", text) is not None
 
 
-def _held(database: Database, table: str, column: str) -> Iterator[str]:
+def _texts_of(database: Database, table: str, column: str) -> Iterator[str]:
     """The texts in a column that are long enough to be told from plain English, and short enough to be quoted."""
     look = exp.select(exp.to_identifier(column)).distinct().from_(exp.to_identifier(table)).limit(VALUES_OF_A_COLUMN)
     result = database.execute(

@@ -97,14 +97,14 @@ def reject(
     with opened as (crystal, _):
         if sql is not None:
             corrected = crystal.correct(answer, sql, by=by, note=note)
-            document = {**_told(corrected.ruling), "sql": corrected.sql}
+            document = {**_ruling_document(corrected.ruling), "sql": corrected.sql}
             document |= {"columns": corrected.rows.columns, "rows": corrected.rows.rows}
             lines = correction_lines(corrected)
         else:
             if repair:
                 ready_model(crystal.desk.team.model)
             rejected = crystal.reject(answer, by=by, note=note, repair=repair)
-            document = {**_told(rejected.ruling), "proposal": None}
+            document = {**_ruling_document(rejected.ruling), "proposal": None}
             if rejected.proposal is not None and rejected.rows is not None:
                 proposed = {"id": rejected.proposal.id, "sql": rejected.proposal.sql}
                 document["proposal"] = {**proposed, "columns": rejected.rows.columns, "rows": rejected.rows.rows}
@@ -130,7 +130,7 @@ def queue(
         waiting = crystal.queue(database if db else None, limit=limit)
         proposals = crystal.proposals(database if db else None)
     if json:
-        print_json([_told_waiting(entry, proposals) for entry in waiting])
+        print_json([_waiting_document(entry, proposals) for entry in waiting])
         return
     print_lines(
         ["answer", "database", "asked", "spread", "conflict", "question"],
@@ -152,7 +152,7 @@ def queue(
     )
 
 
-def _told_waiting(entry: "Waiting", proposals: Iterable["Proposal"]) -> dict[str, object]:
+def _waiting_document(entry: "Waiting", proposals: Iterable["Proposal"]) -> dict[str, object]:
     return {
         "id": entry.answer.id,
         "database": entry.answer.database,
@@ -167,7 +167,7 @@ def _told_waiting(entry: "Waiting", proposals: Iterable["Proposal"]) -> dict[str
     }
 
 
-def _told(ruling: object) -> dict[str, object]:
+def _ruling_document(ruling: object) -> dict[str, object]:
     import msgspec
 
     document: dict[str, object] = msgspec.to_builtins(ruling)

@@ -46,11 +46,11 @@ def init(
         raise UserError(f"{TEAM_FILE}: is there already; --force replaces it")
     asks = sys.stdin.isatty() and not json
     choices = Choices(
-        databases=named_databases(db or _asked_databases(asks)),
-        model=model or _asked("model (a name, FILE.gguf or http://HOST/v1#NAME)", "qwen2.5-coder-1.5b", asks),
-        store=store or _asked("store (a file or postgresql://…)", "sqlcrystal.db", asks),
+        databases=named_databases(db or _prompt_for_databases(asks)),
+        model=model or _prompt_for("model (a name, FILE.gguf or http://HOST/v1#NAME)", "qwen2.5-coder-1.5b", asks),
+        store=store or _prompt_for("store (a file or postgresql://…)", "sqlcrystal.db", asks),
         people=tuple(
-            person or _asked("people who may vouch (names, or nothing for anybody)", "", asks and not db).split()
+            person or _prompt_for("people who may vouch (names, or nothing for anybody)", "", asks and not db).split()
         ),
     )
     text = settings_text(choices)
@@ -74,18 +74,18 @@ def _tell_secrets(text: str) -> None:
         print(f"set {variable} in the environment before you ask; the file does not hold it")
 
 
-def _asked_databases(asks: bool) -> list[str]:
+def _prompt_for_databases(asks: bool) -> list[str]:
     if not asks:
         raise UserError("--db: name at least one database as NAME=URL, URL or file")
     databases: list[str] = []
-    while answer := _asked("another database" if databases else "database (NAME=URL, URL or file)", "", True):
+    while answer := _prompt_for("another database" if databases else "database (NAME=URL, URL or file)", "", True):
         databases.append(answer)
     if not databases:
         raise UserError("--db: name at least one database as NAME=URL, URL or file")
     return databases
 
 
-def _asked(question: str, default: str, asks: bool) -> str:
+def _prompt_for(question: str, default: str, asks: bool) -> str:
     if not asks:
         return default
     return str(typer.prompt(question, default=default, show_default=bool(default), err=True)).strip()

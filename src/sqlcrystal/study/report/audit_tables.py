@@ -64,13 +64,13 @@ def contrast_table(runs: Sequence[Facts]) -> Body | None:
     for facts in runs:
         tested = oriented(facts)
         rows += [(_run_name(facts),)] if tested and len(runs) > 1 else []
-        rows += [(_titled(finding), *_evidence(finding)) for finding in tested]
+        rows += [(_title_of(finding), *_evidence(finding)) for finding in tested]
     waiting = {contrast.name for contrast in designated(runs[0])} - {finding.key for finding in oriented(runs[0])}
     note = f"{MULTIPLICITY}." + (f" Designated and not run yet: {listed(sorted(waiting))}." if waiting else "")
     return Body(columns=("Contrast", *_evidence_columns(runs[0])), rows=tuple(rows), note=note)
 
 
-def _titled(finding: Finding) -> str:
+def _title_of(finding: Finding) -> str:
     """The two arms, after the contrast's name if the study gave it one."""
     unnamed = (f"{finding.b} vs {finding.a}", f"{finding.a} vs {finding.b}")
     return finding.name if finding.key in unnamed else f"{finding.key}: {finding.name}"
@@ -98,14 +98,14 @@ def strength(facts: Facts) -> Body | None:
         " study is expected. McNemar's p treats pairs as independent, which clustered pairs are not. Left out: pairs"
         " that could not be judged on both sides."
     )
-    return Body(columns=columns, rows=tuple(map(_strength, oriented(facts))), note=note)
+    return Body(columns=columns, rows=tuple(map(_strength_row, oriented(facts))), note=note)
 
 
-def _strength(finding: Finding) -> tuple[str, ...]:
+def _strength_row(finding: Finding) -> tuple[str, ...]:
     """The row of one contrast."""
     result, other, left = finding.result, finding.beside, finding.result.leave_one_out
     return (
-        _titled(finding),
+        _title_of(finding),
         points(result.delta_pp),
         interval(other.ci_low_pp, other.ci_high_pp),
         probability(other.p_value),
@@ -125,13 +125,16 @@ def claims(runs: Sequence[Facts]) -> Body | None:
     for facts in runs:
         tested = findings(facts, tuple(ROSTER.values()))
         rows += [(_run_name(facts),)] if tested and len(runs) > 1 else []
-        rows += [(finding.factor, finding.asks, finding.name, *_claimed(_evidence(finding))) for finding in tested]
+        rows += [
+            (finding.factor, finding.asks, finding.name, *_without_the_papers_reading(_evidence(finding)))
+            for finding in tested
+        ]
     note = f"{MULTIPLICITY}.{not_shown(runs[0], tuple(ROSTER.values()))}"
-    columns = ("Factor", "Question", "Contrast", *_claimed(_evidence_columns(runs[0])))
+    columns = ("Factor", "Question", "Contrast", *_without_the_papers_reading(_evidence_columns(runs[0])))
     return Body(columns=columns, rows=tuple(rows), note=note)
 
 
-def _claimed(evidence: Row) -> Row:
+def _without_the_papers_reading(evidence: Row) -> Row:
     """The evidence without the paper's own reading, which the table of contrasts has."""
     return (*evidence[:-2], evidence[-1])
 
@@ -225,13 +228,13 @@ def substitution(facts: Facts) -> Body | None:
     seeds = "/".join(str(seed) for seed in facts.seeds)
     return Body(
         columns=("Other method", "Memory's fixes it solves", "%", f"% ({seeds})", "Base rate %", "Enrichment"),
-        rows=tuple(_substituted(name, shared) for name, shared in solved.items() if shared.failures),
+        rows=tuple(_substitution_row(name, shared) for name, shared in solved.items() if shared.failures),
         note="Base rate: the share of all failures of the bare solver that the method solves. An enrichment near 1"
         " would speak against substitution.",
     )
 
 
-def _substituted(name: str, shared: Substitution) -> Row:
+def _substitution_row(name: str, shared: Substitution) -> Row:
     times = f"{shared.enrichment:.1f}×" if shared.enrichment == shared.enrichment else NONE
     shares = percent(shared.share, 0), per_seed(shared.per_seed, 0), percent(shared.base_rate), times
     return name, f"{shared.also_solved} of {shared.fixes}", *shares
@@ -242,7 +245,7 @@ def card_usage(facts: Facts) -> Body | None:
     rows = []
     for arm in sorted(facts.varying("k"), key=lambda arm: arm.k):
         fixed = fixes(facts.pairs(facts.bare, arm))
-        used = [use for seed in facts.seeds if (use := _used(facts, arm, seed, fixed)).cards]
+        used = [use for seed in facts.seeds if (use := _bank_use(facts, arm, seed, fixed)).cards]
         if used:
             total = str(sum(use.cards for use in used)), number(sum(use.slots for use in used))
             rows.append((f"k={arm.k}", *total, *_ranges(used)))
@@ -253,7 +256,7 @@ def card_usage(facts: Facts) -> Body | None:
     )
 
 
-def _used(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> BankUse:
+def _bank_use(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> BankUse:
     answers = [row for row in facts.rows(arm) if row.seed == seed]
     of_seed = [pair for pair in fixed if pair.after.seed == seed]
     return card_use(bank=list(facts.bank(arm, seed)), answers=answers, fixed=of_seed)

@@ -152,7 +152,7 @@ def findings(facts: Facts, planned: Sequence[Planned]) -> tuple[Finding, ...]:
     compared = []
     for plan in planned:
         a, b = resolve(facts, plan)
-        finding = _compared(facts, a, b, key=plan.key, asks=plan.asks, factor=plan.factor)
+        finding = _compare_arms(facts, a, b, key=plan.key, asks=plan.asks, factor=plan.factor)
         if finding is None:
             continue
         # A designated contrast keeps its role whichever way round the roster reads it.
@@ -177,7 +177,7 @@ def contrasts(facts: Facts) -> tuple[Finding, ...]:
     for contrast in facts.manifest.contrasts:
         a, b = facts.arms.get(contrast.a), facts.arms.get(contrast.b)
         factor = b.factor if b else ""
-        finding = _compared(facts, a, b, key=contrast.name, asks="", factor=factor)
+        finding = _compare_arms(facts, a, b, key=contrast.name, asks="", factor=factor)
         compared += [replace(finding, confirmatory=contrast.confirmatory)] if finding else []
     family = _family(facts, {finding.key: finding.result.p_value for finding in compared})
     return tuple(
@@ -215,7 +215,7 @@ def _family(facts: Facts, tested: Mapping[str, float | None]) -> dict[str, Famil
     return read_family({name: tested.get(name) for name in chosen}, primary=primary)
 
 
-def _compared(facts: Facts, a: Arm | None, b: Arm | None, *, key: str, asks: str, factor: str) -> Finding | None:
+def _compare_arms(facts: Facts, a: Arm | None, b: Arm | None, *, key: str, asks: str, factor: str) -> Finding | None:
     if a is None or b is None:
         return None
     result, beside = facts.compare(a, b), facts.compare(a, b, facts.beside)

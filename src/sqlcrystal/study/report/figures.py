@@ -164,10 +164,10 @@ def every_contrast(facts: Facts) -> Drawn:
         return Absent(
             key="contrasts", title=f"Figure: {title}", needs="contrasts in the study file whose arms were run"
         )
-    return Figure("contrasts", title, f"{_explained(facts)} {sample(facts)}", forest_panels(ordered, {}))
+    return Figure("contrasts", title, f"{_how_to_read(facts)} {sample(facts)}", forest_panels(ordered, {}))
 
 
-def _explained(facts: Facts) -> str:
+def _how_to_read(facts: Facts) -> str:
     return (
         f"Paired differences in held-out accuracy with 95% intervals ({METHOD_NAMES[facts.method]}, clustered by"
         " database). Filled: supported. Circles are confirmatory, the first of them unadjusted and the others after"
@@ -184,4 +184,4 @@ def intervals(
         needs = "two or more of these comparisons: " + " ".join(plan.asks for plan in planned)
         return Absent(key=key, title=f"Figure: {title}", needs=needs.rstrip("."))
     theirs = " Diamonds: the figures published in the paper, another model and benchmark." if paper else ""
-    return Figure(key, title, f"{_explained(facts)}{theirs} {sample(facts)}", forest_panels(compared, paper))
+    return Figure(key, title, f"{_how_to_read(facts)}{theirs} {sample(facts)}", forest_panels(compared, paper))

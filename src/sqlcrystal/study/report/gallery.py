@@ -12,7 +12,7 @@ from sqlcrystal.study.report.facts import Facts
 FIXES, BREAKS, CARDS = 4, 3, 2
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class ShownCard(Struct, frozen=True, kw_only=True):
     """A card of the window and which new elements of the answer stand in it."""
 
     question: str
@@ -30,7 +30,7 @@ class Exhibit(Struct, frozen=True, kw_only=True):
     seed: int
     before: str
     after: str
-    cards: tuple[Shown, ...]
+    cards: tuple[ShownCard, ...]
 
     @property
     def heading(self) -> str:
@@ -74,7 +74,7 @@ def _choose(facts: Facts, pairs: Sequence[Pair], stable: set[str], limit: int) -
 def _exhibit(facts: Facts, pair: Pair, stable: bool) -> Exhibit:
     row = next(row for row in facts.rows(facts.default) if (row.seed, row.question) == pair.key)
     fresh = sorted(new_elements(pair), key=lambda element: (-len(element), element))
-    window = [_shown(card, fresh) for card in facts.window(facts.default, row)]
+    window = [_shown_card(card, fresh) for card in facts.window(facts.default, row)]
     ranked = sorted(window, key=lambda card: -len(card.traced))[:CARDS]
     return Exhibit(
         verdict=pair.verdict,
@@ -88,8 +88,8 @@ def _exhibit(facts: Facts, pair: Pair, stable: bool) -> Exhibit:
     )
 
 
-def _shown(card: BankedCard, fresh: Sequence[str]) -> Shown:
-    return Shown(
+def _shown_card(card: BankedCard, fresh: Sequence[str]) -> ShownCard:
+    return ShownCard(
         question=card.question,
         sql=card.sql,
         traced=tuple(element for element in fresh if stands_in(element, card.text)),

@@ -12,7 +12,7 @@ from sqlcrystal.study.report.wording import NONE, number, percent
 Row = tuple[str, ...]
 
 
-def shown(share: Share) -> str:
+def share_cell(share: Share) -> str:
     """A share with its counts."""
     return f"{percent(share.percent)} ({share.part} of {share.whole})" if share.whole else NONE
 
@@ -30,7 +30,7 @@ def votes(facts: Facts) -> Body | None:
         seeds = (percent(vote_precision(part).percent) for part in _by_seed(facts, collected))
         cards = facts.cards(arm)
         audited = Share(sum(card.right for card in cards), len(cards))
-        rows.append((label(facts, arm), *seeds, shown(vote_precision(collected)), shown(audited)))
+        rows.append((label(facts, arm), *seeds, share_cell(vote_precision(collected)), share_cell(audited)))
     columns = ("Arm", *(f"s{seed}" for seed in facts.seeds), "Elected candidates right %", "Cards in the bank right %")
     note = "Each round of the self-vote elects one candidate; under a check the rounds go on until one is right."
     return Body(columns=columns, rows=tuple(rows), note=note)
@@ -48,7 +48,9 @@ def exploration(facts: Facts) -> Body | None:
         if repaired:
             seeds = zip(_by_seed(facts, exploring), _by_seed(facts, repaired), strict=True)
             shares = (percent(headroom_reached(part, base).percent, 0) for part, base in seeds)
-            rows.append((f"{arm.name}, collection questions", *shares, shown(headroom_reached(exploring, repaired))))
+            rows.append(
+                (f"{arm.name}, collection questions", *shares, share_cell(headroom_reached(exploring, repaired)))
+            )
     first = facts.bare_with("explore")
     ratio = facts.ratio(first)
     if first and ratio:
@@ -78,7 +80,7 @@ def second_pass(facts: Facts) -> Body | None:
         ("second pass", [row for row in again if isinstance(row, Outcome)]),
     ):
         seeds = (percent(repair_yield([row for row in part if row.seed == seed]).percent) for seed in facts.seeds)
-        rows.append((name, *seeds, shown(repair_yield(part))))
+        rows.append((name, *seeds, share_cell(repair_yield(part))))
     moved = finding(facts, "second-pass")
     note = f"Transfer, {moved.name}: {effect(moved)}." if moved else ""
     columns = ("Pass", *(f"s{seed}" for seed in facts.seeds), "Failures that were repaired %")
@@ -121,4 +123,4 @@ def engine(facts: Facts) -> Body | None:
 def _detector_row(name: str, watched: Detector) -> Row:
     shares = (watched.sensitivity, watched.false_alarms, watched.precision, watched.accepted, watched.accepted_right)
     reached = percent(watched.first.percent), percent(watched.reached.percent), number(watched.calls, 2)
-    return name, number(watched.n), *map(shown, shares), str(watched.broken), *reached
+    return name, number(watched.n), *map(share_cell, shares), str(watched.broken), *reached

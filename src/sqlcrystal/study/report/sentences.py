@@ -51,17 +51,17 @@ def sentences(facts: Facts, summary: Summary) -> Sentences:
     first = frozenset((lead.a, lead.b)) if lead else frozenset()
     every = [finding for finding in (*named, *planned) if frozenset((finding.a, finding.b)) != first]
     return Sentences(
-        asked=_asked(facts, summary),
-        found=_found(summary),
-        sure=_sure(lead, summary),
+        asked=_question_sentence(facts, summary),
+        found=_result_sentence(summary),
+        sure=_certainty_sentence(lead, summary),
         more=tuple(_more(facts, summary)),
-        supported=tuple(_told(finding) for finding in every if finding.supported),
-        open=tuple(_untold(finding) for finding in every if not finding.supported),
+        supported=tuple(_supported_sentence(finding) for finding in every if finding.supported),
+        open=tuple(_open_sentence(finding) for finding in every if not finding.supported),
         scope=_scope(facts, summary),
     )
 
 
-def _asked(facts: Facts, summary: Summary) -> str:
+def _question_sentence(facts: Facts, summary: Summary) -> str:
     writer = WORDS["writer"](facts.default.writer).removeprefix("card = ")
     databases = plural(summary.n_databases, "database") if summary.n_databases > 1 else "database"
     return (
@@ -73,7 +73,7 @@ def _asked(facts: Facts, summary: Summary) -> str:
     )
 
 
-def _found(summary: Summary) -> str:
+def _result_sentence(summary: Summary) -> str:
     if summary.verdict == NOT_JUDGED:
         return f"Nothing: of {plural(summary.n_heldout, 'held-out answer')} none could be compared with gold."
     if summary.p0 is None or summary.pm is None or summary.lift_pp is None:
@@ -90,7 +90,7 @@ def _found(summary: Summary) -> str:
     )
 
 
-def _sure(lift: Finding | None, summary: Summary) -> str:
+def _certainty_sentence(lift: Finding | None, summary: Summary) -> str:
     if lift is None or summary.verdict in (*UNKNOWN, NOTHING_BANKED):
         return f"{_capital(summary.verdict)}."
     result = lift.result
@@ -156,7 +156,7 @@ def _title(finding: Finding) -> str:
     return f"{finding.asks} {finding.name}" if finding.asks else finding.name
 
 
-def _told(finding: Finding) -> str:
+def _supported_sentence(finding: Finding) -> str:
     higher = "higher" if finding.result.delta_pp > 0 else "lower"
     claim = ROSTER[finding.key].reading if finding.key in ROSTER else ""
     meant = f" In line with the claim that {claim}." if claim and finding.result.delta_pp > 0 else ""
@@ -165,7 +165,7 @@ def _told(finding: Finding) -> str:
     )
 
 
-def _untold(finding: Finding) -> str:
+def _open_sentence(finding: Finding) -> str:
     return f"{_title(finding)}: {points(finding.result.delta_pp)} pp, {_evidence(finding)}; {finding.verdict}."
 
 

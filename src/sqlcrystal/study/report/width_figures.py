@@ -34,8 +34,8 @@ def widths(facts: Facts) -> Figure | Absent:
     panels = [
         Panel(lambda axes, grid=grid, label=label, name=name: _lines(axes, facts, grid, label, name), 4.4, 4.4)  # type: ignore[misc]
         for grid, label, name in (
-            (by_writer, f"Cards retrieved, k{_beneath(facts, WIDTH_KEYS)}", "Width by card format"),
-            (by_bank, f"Share of the bank (%){_beneath(facts, BANK_KEYS)}", "Bank size by width"),
+            (by_writer, f"Cards retrieved, k{_line_beneath(facts, WIDTH_KEYS)}", "Width by card format"),
+            (by_bank, f"Share of the bank (%){_line_beneath(facts, BANK_KEYS)}", "Bank size by width"),
         )
         if len(grid) > 1
     ]
@@ -44,12 +44,12 @@ def widths(facts: Facts) -> Figure | Absent:
         return Absent(key="widths", title=f"Figure: {title}", needs=needs)
     caption = (
         "Held-out transfer accuracy: lines join all seeds together, faint marks are single seeds, the dashed line is no"
-        f" memory. The accuracy axis need not start at zero. {_tested(facts)} {sample(facts)}"
+        f" memory. The accuracy axis need not start at zero. {_contrast_sentences(facts)} {sample(facts)}"
     )
     return Figure("widths", title, caption, tuple(panels))
 
 
-def _tested(facts: Facts) -> str:
+def _contrast_sentences(facts: Facts) -> str:
     """The width and bank-size contrasts with their p values: clustered for the endpoint, pooled beside it."""
     compared = [comparison for key in (*WIDTH_KEYS, *BANK_KEYS) if (comparison := finding(facts, key))]
     return " ".join(
@@ -59,7 +59,7 @@ def _tested(facts: Facts) -> str:
     )
 
 
-def _beneath(facts: Facts, keys: Sequence[str]) -> str:
+def _line_beneath(facts: Facts, keys: Sequence[str]) -> str:
     """The first of these contrasts that was run, for a line beneath an axis."""
     comparison = next((comparison for key in keys if (comparison := finding(facts, key))), None)
     return (

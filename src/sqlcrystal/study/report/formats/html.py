@@ -7,7 +7,7 @@ from importlib import resources
 from sqlcrystal.study.report.document import Document, Section
 from sqlcrystal.study.report.drawing import Figure, page_svgs
 from sqlcrystal.study.report.formats.cells import numeric_columns
-from sqlcrystal.study.report.gallery import Exhibit, Shown
+from sqlcrystal.study.report.gallery import Exhibit, ShownCard
 from sqlcrystal.study.report.summary import Summary
 from sqlcrystal.study.report.table import ReportTable
 from sqlcrystal.study.report.wording import interval, percent, plural, points, probability
@@ -49,7 +49,7 @@ def to_page(document: Document) -> str:
         tiles=_tiles(document.summary),
         contrasts=_figure(document.contrasts) if document.contrasts else "",
         contents=_contents(document),
-        said=_said(document),
+        said=_in_words(document),
         against=f'<h2 id="against">Beside the paper</h2>{to_html(document.against)}' if document.against else "",
         sections="".join(_section(document, index, section) for index, section in enumerate(document.sections)),
         gallery=_gallery(document.gallery),
@@ -111,7 +111,7 @@ def _contents(document: Document) -> str:
     return f'<nav aria-label="Contents"><h2>Contents</h2><ul>{items}</ul></nav>'
 
 
-def _said(document: Document) -> str:
+def _in_words(document: Document) -> str:
     """The rest in words; what is not supported is folded."""
     words = document.sentences
     more = _listed((*words.more, *words.supported))
@@ -211,7 +211,7 @@ def _exhibit(exhibit: Exhibit, first: bool) -> str:
     )
 
 
-def _card(card: Shown) -> str:
+def _card(card: ShownCard) -> str:
     traced = ", ".join(f"<code>{escape(element)}</code>" for element in card.traced)
     origin = (
         f"New in the answer and found in this card: {traced}"
