@@ -86,7 +86,7 @@ def measure(place: str, given: argparse.Namespace) -> dict[str, float]:
     with Store(place, memory=given.memory * 2**20) as store:
         figures["open (s)"] = time.perf_counter() - started
         extra = [entry.card for entry in entries(given.databases, 100)]
-        figures["add, p95 (ms)"] = p95([timed(lambda made=made: store.bank.add(made)) for made in extra])
+        figures["add, p95 (ms)"] = p95([timed(lambda card=card: store.bank.add(card)) for card in extra])
         retriever = Dense(open_embedder())
         rng = random.Random(3)
         visited = rng.sample(range(given.databases), min(given.touched, given.databases))

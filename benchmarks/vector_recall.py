@@ -103,10 +103,10 @@ def scans(store: object) -> int:
 def entries(count: int) -> Iterator:
     """Cards with questions of some fifteen words, many of which are shared."""
     import msgspec
-    from store_scale import entries as made
+    from store_scale import entries as entries_of_a_database
 
     rng = random.Random(5)
-    for number, entry in enumerate(made(0, count)):
+    for number, entry in enumerate(entries_of_a_database(0, count)):
         question = msgspec.structs.replace(entry.card.question, database="shop", text=f"{sentence(rng)} in {number}")
         card = msgspec.structs.replace(entry.card, database="shop", question=question)
         yield msgspec.structs.replace(entry, card=card)

@@ -137,8 +137,8 @@ def test_the_ungated_arm_still_repairs_only_what_was_wrong(shop: Database) -> No
 
 def test_noise_can_let_a_spent_repair_in_and_keep_a_right_one_out(shop: Database) -> None:
     lessons = [
-        learned(shop, WRONG, Probing(ScriptedModel(lambda *_, said=said: fenced(said)), shop), "noisy", 1.0)
-        for said in (WRONG, RIGHT)
+        learned(shop, WRONG, Probing(ScriptedModel(lambda *_, reply=reply: fenced(reply)), shop), "noisy", 1.0)
+        for reply in (WRONG, RIGHT)
     ]
     assert [type(lesson.verdict) for lesson in lessons] == [Admitted, Rejected]
     assert lessons[0].card is not None

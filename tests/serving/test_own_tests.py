@@ -27,7 +27,7 @@ def crystal(tmp_path: Path) -> Crystal:
 
 
 @pytest.fixture(scope="module")
-def made() -> Ledger:
+def ledger() -> Ledger:
     return synthetic_ledger()
 
 
@@ -80,9 +80,9 @@ def test_a_broken_file_is_one_line(tmp_path: Path, text: str, complaint: str) ->
     assert "\n" not in str(raised.value)
 
 
-def test_a_studys_cards_keep_their_signal_and_name_the_study(tmp_path: Path, made: Ledger) -> None:
-    write_ledger(made, tmp_path)
-    card = made.cards[0]
+def test_a_studys_cards_keep_their_signal_and_name_the_study(tmp_path: Path, ledger: Ledger) -> None:
+    write_ledger(ledger, tmp_path)
+    card = ledger.cards[0]
     entries = banked_entries(tmp_path, arm=card.arm, seed=card.seed)
     assert len(entries) == sum(
         (banked.arm, banked.seed) == (card.arm, card.seed) for banked in read_ledger(tmp_path).cards
@@ -91,12 +91,12 @@ def test_a_studys_cards_keep_their_signal_and_name_the_study(tmp_path: Path, mad
     assert entries[0].card.admission.by.startswith("study ")
 
 
-def test_an_arm_or_seed_that_banked_nothing_is_answered_with_those_that_did(tmp_path: Path, made: Ledger) -> None:
-    write_ledger(made, tmp_path)
+def test_an_arm_or_seed_that_banked_nothing_is_answered_with_those_that_did(tmp_path: Path, ledger: Ledger) -> None:
+    write_ledger(ledger, tmp_path)
     with pytest.raises(ConfigError, match="choose from"):
         banked_entries(tmp_path, arm="W9", seed=42)
     with pytest.raises(ConfigError, match="--seed"):
-        banked_entries(tmp_path, arm=made.cards[0].arm, seed=-1)
+        banked_entries(tmp_path, arm=ledger.cards[0].arm, seed=-1)
 
 
 def test_confirmed_answers_make_a_benchmark_that_loads(crystal: Crystal, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlcrystal.errors import InfrastructureError, SqlcrystalError
@@ -46,7 +46,9 @@ def run_chunks(
             for chunk in chunks:
                 on_result(work(chunk))
     elif can_fork():
-        _run_forked(open_worker, chunks, jobs, on_start, on_result)
+        with _forked_workers(open_worker, chunks, jobs) as workers:
+            on_start()
+            _collect(workers, len(chunks), on_result)
     else:
         on_start()
         _run_threads(open_worker, chunks, jobs, on_result)
@@ -83,20 +85,17 @@ def _run_threads(
             stop.set()
 
 
-def _run_forked(
-    open_worker: OpenWorker[Chunk, Result],
-    chunks: Sequence[Chunk],
-    jobs: int,
-    on_start: Callable[[], None],
-    on_result: Callable[[Result], None],
-) -> None:
+@contextmanager
+def _forked_workers(
+    open_worker: OpenWorker[Chunk, Result], chunks: Sequence[Chunk], jobs: int
+) -> Iterator[dict[int, "Forked"]]:
+    """The workers by the pipe that each answers through; whatever happens, all of them are ended."""
     workers: dict[int, Forked] = {}
     try:
         for _ in range(jobs):
             worker = Forked(open_worker, chunks, list(workers.values()))
             workers[worker.answers] = worker
-        on_start()
-        _collect(workers, len(chunks), on_result)
+        yield workers
     finally:
         for worker in workers.values():
             worker.end()
