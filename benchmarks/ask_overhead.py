@@ -163,18 +163,21 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--cards", type=int, default=10_000)
     parser.add_argument("--asks", type=int, default=300)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         place = folder / "shop.sqlite"
         build(place)
         database = SqliteDatabase(place)
-        fill(folder / "team.db", database.fingerprint(), given.cards)
+        fill(folder / "team.db", database.fingerprint(), options.cards)
         database.close()
         model = ScriptedModel(lambda *_: "```sql\nSELECT count(*) FROM item WHERE price > 10\n```")
         print(f"start of the command, seconds{'':<21}wall  processor")
         slowest = 0.0
-        for where, store in (("in an empty folder", "none.db"), (f"over a store of {given.cards:,} cards", "team.db")):
+        for where, store in (
+            ("in an empty folder", "none.db"),
+            (f"over a store of {options.cards:,} cards", "team.db"),
+        ):
             loaded, asked = (
                 [statistics.median(kind) for kind in zip(*command_runs, strict=True)]
                 for command_runs in starts(folder, store)
@@ -182,13 +185,13 @@ def main() -> int:
             slowest = max(slowest, loaded[0])
             print(f"{where:<44} {loaded[0]:7.2f} {loaded[1]:7.2f}   {verdict(loaded[0], START_BAR)}")
             print(f"{'  until the language model is asked':<44} {asked[0]:7.2f} {asked[1]:7.2f}")
-        print(f"{given.cards:,} cards, {given.asks} asks; milliseconds{'':<15} median     p95")
+        print(f"{options.cards:,} cards, {options.asks} asks; milliseconds{'':<15} median     p95")
         with Crystal.over(place, model=model, store=folder / "team.db") as crystal:
             crystal.ask("How many items are there in all?")  # embeds every card
-            wall = overhead(crystal, given.asks, time.perf_counter)
+            wall = overhead(crystal, options.asks, time.perf_counter)
             print(f"{summary('wall', wall)}   {verdict(p95(wall), ASK_BAR)}")
-            print(summary("processor", overhead(crystal, given.asks, time.process_time)))
-            every = overhead(crystal, given.asks // 4, time.process_time, confirm_every=2)
+            print(summary("processor", overhead(crystal, options.asks, time.process_time)))
+            every = overhead(crystal, options.asks // 4, time.process_time, confirm_every=2)
             print(summary("processor, every second answer confirmed", every))
     return int(slowest > START_BAR or p95(wall) > ASK_BAR)
 

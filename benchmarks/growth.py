@@ -247,12 +247,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--largest", type=int, default=100_000)
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     print("| part | things | CPU seconds | µs each | peak MB | bytes each on disk | exponent |")
     print("|---|--:|--:|--:|--:|--:|--:|")
     grown: dict[str, list[dict[str, float]]] = {}
     for name, (part, further) in PARTS.items():
-        largest = given.largest * further
+        largest = options.largest * further
         sizes = [largest // 1000, largest // 100, largest // 10, largest]
         rows = grown[name] = [measure(part, size) for size in sizes if size >= 100]
         last, slope = rows[-1], exponent(rows)
@@ -263,8 +263,8 @@ def main() -> None:
             f" | {slope:.2f} |",
             flush=True,
         )
-    if given.out:
-        write(given.out, grown)
+    if options.out:
+        write(options.out, grown)
 
 
 def write(folder: Path, grown: dict[str, list[dict[str, float]]]) -> None:

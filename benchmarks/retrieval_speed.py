@@ -49,19 +49,20 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--load", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.load:
-        print(json.dumps(load(given.load)))
+    options = parser.parse_args()
+    if options.load:
+        print(json.dumps(load(options.load)))
         return 0
     # BLAS and OpenMP read these when they are first loaded, hence before numpy is imported below.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[name] = str(given.threads)
-    lines = measure(given)
-    if given.json:
-        print(json.dumps({"cards": given.cards, "threads": given.threads, "lines": lines}, indent=2))
+        os.environ[name] = str(options.threads)
+    lines = measure(options)
+    if options.json:
+        print(json.dumps({"cards": options.cards, "threads": options.threads, "lines": lines}, indent=2))
     else:
         print(
-            f"{given.cards:,} cards of one database, {given.dimensions} dimensions, {given.threads} threads, k = {K}\n"
+            f"{options.cards:,} cards of one database, {options.dimensions} dimensions,"
+            f" {options.threads} threads, k = {K}\n"
         )
         for line in lines:
             verdict = "holds" if line["holds"] else "MISSED"
@@ -70,27 +71,27 @@ def main() -> int:
     return 0 if all(line["holds"] for line in lines) else 1
 
 
-def measure(given: argparse.Namespace) -> list[dict[str, object]]:
+def measure(options: argparse.Namespace) -> list[dict[str, object]]:
     """Every line of the table."""
-    cards, questions = make_cards(given.cards), make_questions(given.questions)
+    cards, questions = make_cards(options.cards), make_questions(options.questions)
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bank.sqlite"
         fill(path, cards)
         command = [sys.executable, __file__, "--load", str(path)]
-        runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(given.repeats)]
+        runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(options.repeats)]
         loaded = min((json.loads(run.stdout) for run in runs), key=lambda run: run["seconds"])
-    assert loaded["cards"] == given.cards
+    assert loaded["cards"] == options.cards
     lines.append(line("load the bank (s)", loaded["seconds"], LOAD_SECONDS))
     lines.append(line("load the bank (s of CPU)", loaded["cpu"]))
     lines.append(line("peak memory of the loading process (MB)", loaded["megabytes"], LOAD_MEGABYTES))
     for name, compare in (("dense / faiss.IndexFlatIP", dense_pair), ("bm25 / bm25s", lexical_pair)):
-        ours, theirs = compare(cards, given)
-        timings = [alternate(ours, theirs, questions) for _ in range(given.repeats)]
-        mine, other = median(t[0] for t in timings), median(t[1] for t in timings)
+        ours, theirs = compare(cards, options)
+        timings = [alternate(ours, theirs, questions) for _ in range(options.repeats)]
+        mine, other = median(timing[0] for timing in timings), median(timing[1] for timing in timings)
         lines.append(line(f"{name}: ours (ms)", mine * 1000))
         lines.append(line(f"{name}: theirs (ms)", other * 1000))
-        lines.append(line(f"{name}: ratio", median(t[0] / t[1] for t in timings), RATIO))
+        lines.append(line(f"{name}: ratio", median(timing[0] / timing[1] for timing in timings), RATIO))
     return lines
 
 
@@ -112,7 +113,7 @@ def alternate(
     return median(seconds[0]), median(seconds[1])
 
 
-def dense_pair(cards: Sequence, given: argparse.Namespace) -> tuple[Callable, Callable]:
+def dense_pair(cards: Sequence, options: argparse.Namespace) -> tuple[Callable, Callable]:
     """Our dense retriever and faiss over the same vectors; looking a vector up is part of both."""
     import faiss
     import numpy as np
@@ -120,10 +121,10 @@ def dense_pair(cards: Sequence, given: argparse.Namespace) -> tuple[Callable, Ca
     from sqlcrystal.bank import FrozenBank
     from sqlcrystal.consumption import Dense
 
-    faiss.omp_set_num_threads(given.threads)
-    texts = [card.question.text for card in cards] + make_questions(given.questions)
+    faiss.omp_set_num_threads(options.threads)
+    texts = [card.question.text for card in cards] + make_questions(options.questions)
     rng = np.random.default_rng(7)
-    matrix = rng.standard_normal((len(texts), given.dimensions), dtype=np.float32)
+    matrix = rng.standard_normal((len(texts), options.dimensions), dtype=np.float32)
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     row = {text: number for number, text in enumerate(texts)}
 
@@ -133,7 +134,7 @@ def dense_pair(cards: Sequence, given: argparse.Namespace) -> tuple[Callable, Ca
         def embed(self, wanted: Sequence[str]) -> np.ndarray:
             return matrix[[row[text] for text in wanted]]
 
-    index = faiss.IndexFlatIP(given.dimensions)
+    index = faiss.IndexFlatIP(options.dimensions)
     index.add(matrix[: len(cards)])
     bank, retriever = FrozenBank(cards), Dense(Known())
 
@@ -144,12 +145,12 @@ def dense_pair(cards: Sequence, given: argparse.Namespace) -> tuple[Callable, Ca
     def ours(text: str) -> list[str]:
         return [neighbour.card.id for neighbour in retriever.retrieve(ask(text), bank, k=K)]
 
-    for text in make_questions(given.questions):
+    for text in make_questions(options.questions):
         assert ours(text) == theirs(text), "the two do not find the same cards"
     return ours, theirs
 
 
-def lexical_pair(cards: Sequence, given: argparse.Namespace) -> tuple[Callable, Callable]:
+def lexical_pair(cards: Sequence, options: argparse.Namespace) -> tuple[Callable, Callable]:
     """Our BM25 retriever and bm25s as its documentation uses it; both tokenise the question."""
     import bm25s
 
@@ -169,7 +170,7 @@ def lexical_pair(cards: Sequence, given: argparse.Namespace) -> tuple[Callable, 
     def ours(text: str) -> list[float]:
         return [neighbour.score for neighbour in retriever.retrieve(ask(text), bank, k=K)]
 
-    for text in make_questions(given.questions):
+    for text in make_questions(options.questions):
         pairs = zip(ours(text), theirs(text), strict=True)
         assert all(abs(mine - other) < 1e-4 for mine, other in pairs), "the two do not score the same"
     return ours, theirs

@@ -24,43 +24,43 @@ def main() -> int:
     parser.add_argument("--width", type=int, default=10)
     parser.add_argument("--embedder", default="wordllama")
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    figures = measure(given)
-    if given.json:
+    options = parser.parse_args()
+    figures = measure(options)
+    if options.json:
         print(json.dumps(figures, indent=2))
     else:
         print("\n".join(f"{name:<28}{value}" for name, value in figures.items()))
     return 0 if figures["kept_percent"] >= KEPT_PERCENT and figures["mean_tables"] <= MOST_TABLES else 1
 
 
-def measure(given: argparse.Namespace) -> dict:
+def measure(options: argparse.Namespace) -> dict:
     """Every figure of the table."""
     from sqlcrystal.benchmarks.spider import load_dev
     from sqlcrystal.models import open_embedder
     from sqlcrystal.solving.narrowing import Narrowing
 
-    benchmark = load_dev(given.data)
+    benchmark = load_dev(options.data)
     tables, merged = one_schema(benchmark)
-    narrowing = Narrowing(tables, open_embedder(given.embedder))
+    narrowing = Narrowing(tables, open_embedder(options.embedder))
     kept = sizes = 0
     missed = []
     started = time.perf_counter()
     for case in benchmark.cases:
-        chosen = narrowing.choose(case.question, width=given.width)
+        chosen = narrowing.choose(case.question, width=options.width)
         names = {table.name for table in chosen}
         sizes += len(names)
         needed = {merged[case.question.database, name] for name in tables_of(case.sql)}
         kept += needed <= names
         if not needed <= names:
             missed.append(case.question.text)
-    n = len(benchmark.cases)
+    questions = len(benchmark.cases)
     return {
         "databases": len({case.question.database for case in benchmark.cases}),
         "tables": len(tables),
-        "questions": n,
-        "kept_percent": round(100 * kept / n, 2),
-        "mean_tables": round(sizes / n, 2),
-        "milliseconds": round((time.perf_counter() - started) / n * 1000, 2),
+        "questions": questions,
+        "kept_percent": round(100 * kept / questions, 2),
+        "mean_tables": round(sizes / questions, 2),
+        "milliseconds": round((time.perf_counter() - started) / questions * 1000, 2),
         "missed": missed,
     }
 

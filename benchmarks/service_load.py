@@ -193,8 +193,8 @@ class Load:
         while time.monotonic() < until:
             turn += 1
             together = turn % TOGETHER_EVERY == 0
-            which = turn if together else number * (QUESTIONS // clients) + turn
-            question = f"How many items have a price above {which % QUESTIONS}?"
+            threshold = turn if together else number * (QUESTIONS // clients) + turn
+            question = f"How many items have a price above {threshold % QUESTIONS}?"
             asked = self._post(connections, number + turn, "/api/ask", {"question": question, "database": "shop"})
             if asked is None:
                 continue
@@ -206,10 +206,10 @@ class Load:
             connection.close()
 
     def _post(
-        self, connections: dict[str, http.client.HTTPConnection], which: int, path: str, body: dict[str, str]
+        self, connections: dict[str, http.client.HTTPConnection], turn: int, path: str, body: dict[str, str]
     ) -> dict[str, Any] | None:
         """The reply; None where the server was killed meanwhile, or said no, which is counted."""
-        host = self.servers[which % len(self.servers)].host
+        host = self.servers[turn % len(self.servers)].host
         connection = connections.setdefault(host, http.client.HTTPConnection(host, timeout=60))
         try:
             connection.request("POST", path, json.dumps(body), self._headers)
@@ -294,40 +294,40 @@ def postgres() -> Iterator[str]:
             server.cleanup()
 
 
-def measure(given: argparse.Namespace) -> dict[str, Any]:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """One load from an empty store to the account."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        store = given.store or (stack.enter_context(postgres()) if given.postgres else str(folder / "team.db"))
+        store = options.store or (stack.enter_context(postgres()) if options.postgres else str(folder / "team.db"))
         with opened(folder, store, 0.0) as crystal:
             scopes = [("*", scope) for scope in Scope]
             token = crystal.store.tokens.issue("load", scopes, by="load")[0]
             crystal.desk.remember(crystal.desk.site("shop"))
         servers: list[Server] = []
-        for _ in range(given.processes):
-            servers.append(Server(folder, store, given.model_seconds, given.clients))
+        for _ in range(options.processes):
+            servers.append(Server(folder, store, options.model_seconds, options.clients))
             stack.callback(servers[-1].stop)
         load = Load(servers, token)
         load.warm_up()
         before = servers[0].processor_seconds
-        load.run(given.clients, given.seconds, kill=given.processes > 1)
+        load.run(options.clients, options.seconds, kill=options.processes > 1)
         overhead, spent = load.overhead(), servers[0].processor_seconds - before
         with opened(folder, store, 0.0) as crystal:
-            told = account(crystal, load)
-    told["processor_ms_per_pair"] = round(1000 * spent * given.processes / max(1, len(load.confirmed)), 2)
-    return {**told, "overhead_ms": overhead, "memory": flatness(load.megabytes), "machine_load": os.getloadavg()[0]}
+            figures = account(crystal, load)
+    figures["processor_ms_per_pair"] = round(1000 * spent * options.processes / max(1, len(load.confirmed)), 2)
+    return {**figures, "overhead_ms": overhead, "memory": flatness(load.megabytes), "machine_load": os.getloadavg()[0]}
 
 
-def missed(told: dict[str, Any]) -> list[str]:
+def missed(figures: dict[str, Any]) -> list[str]:
     """Which bars were missed."""
     bars = {
-        "no error": not told["errors"],
-        "nothing lost": told["lost"] == 0 and told["asked_and_confirmed"] > 0,
-        "no card twice": told["twice"] == 0,
+        "no error": not figures["errors"],
+        "nothing lost": figures["lost"] == 0 and figures["asked_and_confirmed"] > 0,
+        "no card twice": figures["twice"] == 0,
         f"own overhead p95 under {OVERHEAD_MS:g} ms": all(
-            overhead["p95"] < OVERHEAD_MS for overhead in told["overhead_ms"].values()
+            overhead["p95"] < OVERHEAD_MS for overhead in figures["overhead_ms"].values()
         ),
-        "memory flat": told["memory"]["growth"] < GROWTH,
+        "memory flat": figures["memory"]["growth"] < GROWTH,
     }
     return [bar for bar, held in bars.items() if not held]
 
@@ -342,13 +342,13 @@ def main() -> None:
     parser.add_argument("--store", default="")
     parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--serve", nargs=2, metavar=("FOLDER", "STORE"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve:
-        serve(Path(given.serve[0]), given.serve[1], given.model_seconds, given.clients)
+    options = parser.parse_args()
+    if options.serve:
+        serve(Path(options.serve[0]), options.serve[1], options.model_seconds, options.clients)
         return
-    told = measure(given)
-    print(json.dumps({**told, "missed": missed(told)}, indent=1))
-    sys.exit(1 if missed(told) else 0)
+    figures = measure(options)
+    print(json.dumps({**figures, "missed": missed(figures)}, indent=1))
+    sys.exit(1 if missed(figures) else 0)
 
 
 if __name__ == "__main__":

@@ -36,19 +36,19 @@ def main() -> int:
     parser.add_argument("--keep", help="a file to fill, or one filled before")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.measure:
-        print(json.dumps(measure(given.measure, given)))
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure(options.measure, options)))
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        place = given.store or given.keep or str(Path(folder) / "store.db")
-        figures = {} if given.keep and Path(given.keep).exists() else {"fill (s)": fill(place, given)}
-        command = [sys.executable, __file__, "--measure", place, "--databases", str(given.databases)]
-        command += ["--touched", str(given.touched), "--memory", str(given.memory)]
+        place = options.store or options.keep or str(Path(folder) / "store.db")
+        figures = {} if options.keep and Path(options.keep).exists() else {"fill (s)": fill(place, options)}
+        command = [sys.executable, __file__, "--measure", place, "--databases", str(options.databases)]
+        command += ["--touched", str(options.touched), "--memory", str(options.memory)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     figures |= json.loads(done.stdout)
     missed = [name for name, limit in LIMITS.items() if figures[name] > limit]
-    if given.json:
+    if options.json:
         print(json.dumps({"figures": figures, "limits": LIMITS, "missed": missed}, indent=2))
     else:
         for name, value in figures.items():
@@ -57,25 +57,25 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def fill(place: str, given: argparse.Namespace) -> float:
+def fill(place: str, options: argparse.Namespace) -> float:
     """Bank every card, ten thousand a transaction."""
     from sqlcrystal.bank import CardStore
 
     started = time.perf_counter()
-    per_database = given.cards // given.databases
+    per_database = options.cards // options.databases
     with CardStore(place) as store:
         batch: list = []
-        for database in range(given.databases):
+        for database in range(options.databases):
             batch += entries(database, per_database)
-            if len(batch) >= 10_000 or database == given.databases - 1:
+            if len(batch) >= 10_000 or database == options.databases - 1:
                 store.add_all(batch)
                 batch = []
-                print(f"\rfilled {database + 1} of {given.databases}", end="", file=sys.stderr, flush=True)
+                print(f"\rfilled {database + 1} of {options.databases}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return time.perf_counter() - started
 
 
-def measure(place: str, given: argparse.Namespace) -> dict[str, float]:
+def measure(place: str, options: argparse.Namespace) -> dict[str, float]:
     """What a process that opens the filled store sees."""
     from sqlcrystal.bank import Store
     from sqlcrystal.consumption import Dense
@@ -83,21 +83,23 @@ def measure(place: str, given: argparse.Namespace) -> dict[str, float]:
 
     figures: dict[str, float] = {}
     started = time.perf_counter()
-    with Store(place, memory=given.memory * 2**20) as store:
+    with Store(place, memory=options.memory * 2**20) as store:
         figures["open (s)"] = time.perf_counter() - started
-        extra = [entry.card for entry in entries(given.databases, 100)]
+        extra = [entry.card for entry in entries(options.databases, 100)]
         figures["add, p95 (ms)"] = p95([timed(lambda card=card: store.bank.add(card)) for card in extra])
         retriever = Dense(open_embedder())
         rng = random.Random(3)
-        visited = rng.sample(range(given.databases), min(given.touched, given.databases))
-        first = [timed(lambda d=d: search(retriever, store.bank, d)) for d in visited]
+        visited = rng.sample(range(options.databases), min(options.touched, options.databases))
+        first = [timed(lambda number=number: search(retriever, store.bank, number)) for number in visited]
         figures["retrieve first, median (ms)"] = median(first) * 1000
         again = [timed(lambda: search(retriever, store.bank, visited[-1])) for _ in range(100)]
         figures["retrieve again, p95 (ms)"] = p95(again)
         for database in visited:  # once more: what was let go is read again
             search(retriever, store.bank, database)
         figures["check a database (s)"] = timed(lambda: check(store.bank))
-        figures["cards"] = float(sum(len(store.bank.cards(name(d))) for d in visited[:3]) / 3 * given.databases)
+        figures["cards"] = float(
+            sum(len(store.bank.cards(name(number))) for number in visited[:3]) / 3 * options.databases
+        )
     figures["peak memory (MB)"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return figures
 

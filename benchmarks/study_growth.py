@@ -84,10 +84,10 @@ def _reply(messages: Any, _sampling: Any) -> str:
     return f"```sql\nSELECT count(*) FROM item WHERE price > {number if is_right else number + 1}\n```"
 
 
-def exponent(rows: list[dict[str, float]], what: str) -> float:
+def exponent(rows: list[dict[str, float]], column: str) -> float:
     """The steeper of the slopes to the largest size, from a hundredth and from a tenth of it."""
     last = rows[-1]
-    return max(log(last[what] / row[what]) / log(last["size"] / row["size"]) for row in rows[:-1])
+    return max(log(last[column] / row[column]) / log(last["size"] / row["size"]) for row in rows[:-1])
 
 
 def main() -> int:
@@ -96,20 +96,23 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=10_000)
     parser.add_argument("--arms", type=int, default=100)
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    curves: dict[str, tuple[Part, int]] = {"questions": (of_questions, given.questions), "arms": (of_arms, given.arms)}
+    options = parser.parse_args()
+    curves: dict[str, tuple[Part, int]] = {
+        "questions": (of_questions, options.questions),
+        "arms": (of_arms, options.arms),
+    }
     grown: dict[str, list[dict[str, float]]] = {}
     missed = False
     print(f"| a whole study, by | sizes | CPU seconds | peak MB | exponents of time and memory (bar {BAR}) |")
     print("|---|--:|--:|--:|--:|")
     for name, (part, largest) in curves.items():
         rows = grown[f"a study, by {name}"] = [measure(part, max(1, largest // by)) for by in (100, 10, 1)]
-        slopes = [exponent(rows, what) for what in ("seconds", "megabytes")]
+        slopes = [exponent(rows, column) for column in ("seconds", "megabytes")]
         missed |= max(slopes) > BAR
-        told = [" / ".join(f"{row[what]:,.{digits}f}" for row in rows) for what, digits in COLUMNS]
-        print(f"| {name} | {' | '.join(told)} | {slopes[0]:.2f}, {slopes[1]:.2f} |", flush=True)
-    if given.out:
-        write(given.out, grown)
+        cells = [" / ".join(f"{row[column]:,.{digits}f}" for row in rows) for column, digits in COLUMNS]
+        print(f"| {name} | {' | '.join(cells)} | {slopes[0]:.2f}, {slopes[1]:.2f} |", flush=True)
+    if options.out:
+        write(options.out, grown)
     return 1 if missed else 0
 
 

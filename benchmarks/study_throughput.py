@@ -32,7 +32,7 @@ ARMS = [
 ]
 
 
-def endpoint(seconds: float, told: Connection) -> None:
+def endpoint(seconds: float, announced: Connection) -> None:
     """Serve chat completions on loopback until the process is ended."""
     from sqlcrystal.types import Message, Sampling
     from study_player import Player
@@ -59,7 +59,7 @@ def endpoint(seconds: float, told: Connection) -> None:
 
     async def serve() -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        told.send(server.sockets[0].getsockname()[1])
+        announced.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
     asyncio.run(serve())

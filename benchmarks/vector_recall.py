@@ -32,14 +32,14 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--store", help="an empty PostgreSQL database")
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    with server(given.store) as url:
-        figures = measure(url, given)
-    print(json.dumps(figures, indent=2) if given.json else "\n".join(f"{k:<32}{v}" for k, v in figures.items()))
+    options = parser.parse_args()
+    with server(options.store) as url:
+        figures = measure(url, options)
+    print(json.dumps(figures, indent=2) if options.json else "\n".join(f"{k:<32}{v}" for k, v in figures.items()))
     return 0 if figures["recall (%)"] >= RECALL_PERCENT else 1
 
 
-def measure(url: str, given: argparse.Namespace) -> dict[str, float]:
+def measure(url: str, options: argparse.Namespace) -> dict[str, float]:
     """Fill, index, and search both ways in turn."""
     from sqlcrystal.bank import CardStore, FrozenBank
     from sqlcrystal.consumption import Dense, Indexed, Vectors
@@ -47,14 +47,14 @@ def measure(url: str, given: argparse.Namespace) -> dict[str, float]:
     from sqlcrystal.types import Question
 
     rng = random.Random(17)
-    asked = [Question(id="q", database="shop", text=sentence(rng)) for _ in range(given.questions)]
-    figures: dict[str, float] = {"cards": given.cards}
+    asked = [Question(id="q", database="shop", text=sentence(rng)) for _ in range(options.questions)]
+    figures: dict[str, float] = {"cards": options.cards}
     with CardStore(url) as store:
         started = time.perf_counter()
-        store.add_all(entries(given.cards))
+        store.add_all(entries(options.cards))
         figures["fill (s)"] = round(time.perf_counter() - started, 1)
         vectors = Vectors(open_embedder())
-        indexed, exact = Indexed(vectors, indexed_from=min(100_000, given.cards - 1)), Dense(vectors)
+        indexed, exact = Indexed(vectors, indexed_from=min(100_000, options.cards - 1)), Dense(vectors)
         started = time.perf_counter()
         indexed.retrieve(asked[0], store, k=K)
         figures["embed, send and index (s)"] = round(time.perf_counter() - started, 1)

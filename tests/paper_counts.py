@@ -27,13 +27,13 @@ def _kinds() -> list[tuple[str, str]]:
     """Every pair's database and what memory does to it: fix, break, right or wrong."""
     rows = published().table["per-database"].rows
     pairs, broken = [], BROKEN
-    for index, (name, n, _, _, _, net) in enumerate(rows):
+    for index, (name, questions, _, _, _, net) in enumerate(rows):
         gained = int(net.replace("−", "-"))
         share = broken // (len(rows) - index)
         broken -= share
         right = FLOOR[name] - share
         kinds = ["fix"] * (gained + share) + ["break"] * share + ["right"] * right
-        pairs += [(name, kind) for kind in kinds + ["wrong"] * (int(n) - len(kinds))]
+        pairs += [(name, kind) for kind in kinds + ["wrong"] * (int(questions) - len(kinds))]
     return pairs
 
 
@@ -52,10 +52,10 @@ def _seeds() -> dict[str, list[int]]:
 def _difficulties() -> dict[str, list[str]]:
     """For each kind of pair, the difficulties its pairs have."""
     difficulties: dict[str, list[str]] = {"fix": [], "break": [], "same": []}
-    for name, (n, fixed, broken) in STRATA.items():
+    for name, (questions, fixed, broken) in STRATA.items():
         difficulties["fix"] += [name] * fixed
         difficulties["break"] += [name] * broken
-        difficulties["same"] += [name] * (n - fixed - broken)
+        difficulties["same"] += [name] * (questions - fixed - broken)
     return difficulties
 
 

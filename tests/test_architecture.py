@@ -85,8 +85,9 @@ def builds_admitted(tree: ast.Module) -> bool:
             aliases.add(node.asname)
     called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return any(
-        (isinstance(f, ast.Name) and f.id in aliases) or (isinstance(f, ast.Attribute) and f.attr == "Admitted")
-        for f in called
+        (isinstance(callee, ast.Name) and callee.id in aliases)
+        or (isinstance(callee, ast.Attribute) and callee.attr == "Admitted")
+        for callee in called
     )
 
 

@@ -22,9 +22,9 @@ def test_a_contrast_that_was_not_run_still_counts_and_stays_undefined() -> None:
 def test_an_undefined_p_never_helps_another(given_values: list[float | None]) -> None:
     run = [p for p in given_values if p is not None]
     alone = dict(zip(run, holm(run), strict=True))
-    for p, adjusted in zip(given_values, holm(given_values), strict=True):
-        assert (adjusted is None) == (p is None)
-        assert p is None or (adjusted or 0) >= (alone[p] or 0)
+    for p_value, adjusted in zip(given_values, holm(given_values), strict=True):
+        assert (adjusted is None) == (p_value is None)
+        assert p_value is None or (adjusted or 0) >= (alone[p_value] or 0)
 
 
 def test_the_primary_contrast_is_read_first_and_unadjusted() -> None:

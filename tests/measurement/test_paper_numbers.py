@@ -14,8 +14,8 @@ FLOORS_9B, HEADROOM_9B = (236, 248, 233), (54, 67, 59)
 
 def ratios(percent: tuple[float, ...], floors: tuple[int, ...], headroom: tuple[int, ...]) -> tuple[float | None, ...]:
     seeds = [
-        SeedCounts(n=N, floor=floor, memory=round(ex * N / 100), repaired=floor + gap, repair_floor=floor)
-        for ex, floor, gap in zip(percent, floors, headroom, strict=True)
+        SeedCounts(n=N, floor=floor, memory=round(accuracy * N / 100), repaired=floor + gap, repair_floor=floor)
+        for accuracy, floor, gap in zip(percent, floors, headroom, strict=True)
     ]
     return (*crystallization_ratio(seeds=seeds).per_seed, crystallization_ratio(seeds=seeds).mean)
 

@@ -58,11 +58,11 @@ def test_recordings_are_merged_pruned_exported_counted_and_verified(tmp_path: Pa
                 for question in questions:
                     Recorded(model, recording, "fill").chat([Message("user", question)], sampling=Sampling())
         model.close()
-        a, b, both = (tmp_path / f"{name}.sqlite" for name in ("a", "b", "both"))
-        assert run("recording", "merge", a, b, "--out", both)["completions"] == 3
+        first, second, both = (tmp_path / f"{name}.sqlite" for name in ("a", "b", "both"))
+        assert run("recording", "merge", first, second, "--out", both)["completions"] == 3
         shipped, kept = tmp_path / "all.jsonl.xz", tmp_path / "kept.jsonl.xz"
         assert run("recording", "export", both, "--out", shipped)["completions"] == 3
-        assert run("recording", "prune", shipped, "--used-by", a, "--out", kept)["completions"] == 2
+        assert run("recording", "prune", shipped, "--used-by", first, "--out", kept)["completions"] == 2
         [counted] = run("recording", "stats", kept)["models"]
         assert (counted["model"], counted["completions"], counted["completion_tokens"]) == ("m", 2, 6)
         report = run("recording", "verify", shipped, "--model", f"{server.base_url}#m", "--n", 20)["models"][0]

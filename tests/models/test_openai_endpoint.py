@@ -323,7 +323,9 @@ def test_a_thousand_calls_against_a_misbehaving_endpoint_all_end_right_or_with_a
             ends = dict(zip(names, pool.map(end, names), strict=True))
         model.close()
         attempts = {name: len(server.attempts[name]) for name in names}
-        gaps = {name: [b - a for a, b in pairwise(t)] for name, t in server.attempts.items()}
+        gaps = {
+            name: [later - earlier for earlier, later in pairwise(times)] for name, times in server.attempts.items()
+        }
 
     for name in names:
         faults = plan(name)

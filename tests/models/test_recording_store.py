@@ -165,17 +165,17 @@ def test_a_killed_process_leaves_every_finished_completion_readable(tmp_path: Pa
 
 
 @given(
-    a=st.tuples(st.sampled_from("xy"), st.sampled_from("pq"), st.sampled_from([0.0, 0.7]), st.integers(0, 2)),
-    b=st.tuples(st.sampled_from("xy"), st.sampled_from("pq"), st.sampled_from([0.0, 0.7]), st.integers(0, 2)),
+    first=st.tuples(st.sampled_from("xy"), st.sampled_from("pq"), st.sampled_from([0.0, 0.7]), st.integers(0, 2)),
+    second=st.tuples(st.sampled_from("xy"), st.sampled_from("pq"), st.sampled_from([0.0, 0.7]), st.integers(0, 2)),
 )
 def test_two_requests_share_a_key_exactly_when_everything_asked_is_equal(
-    a: tuple[str, str, float, int], b: tuple[str, str, float, int]
+    first: tuple[str, str, float, int], second: tuple[str, str, float, int]
 ) -> None:
     keys = [
         request_key(digest, ask(text), Sampling(temperature=temperature, index=index))
-        for digest, text, temperature, index in (a, b)
+        for digest, text, temperature, index in (first, second)
     ]
-    assert (keys[0] == keys[1]) == (a == b)
+    assert (keys[0] == keys[1]) == (first == second)
 
 
 def test_where_one_message_ends_and_the_next_begins_is_part_of_the_key() -> None:
@@ -231,13 +231,13 @@ def test_a_run_copies_what_it_uses_from_the_recordings_it_also_looks_into(tmp_pa
 
 def test_merging_keeps_every_entry_and_the_later_source_wins(tmp_path: Path) -> None:
     with (
-        Recording(tmp_path / "a.sqlite") as a,
-        Recording(tmp_path / "b.sqlite") as b,
+        Recording(tmp_path / "a.sqlite") as first,
+        Recording(tmp_path / "b.sqlite") as second,
         Recording(tmp_path / "both.sqlite") as both,
     ):
-        a.add([entry("shared", reply="old"), entry("only a")])
-        b.add([entry("shared", reply="new"), entry("only b")])
-        merge([a, b], both)
+        first.add([entry("shared", reply="old"), entry("only a")])
+        second.add([entry("shared", reply="new"), entry("only b")])
+        merge([first, second], both)
         assert len(both) == 3
         assert both.get(entry("shared").key) == entry("shared", reply="new").completion
 
@@ -256,12 +256,16 @@ def test_pruning_keeps_exactly_the_keys_a_study_used(tmp_path: Path, name: str) 
 def test_verifying_reports_how_many_re_asked_replies_are_equal_and_shows_those_that_are_not(tmp_path: Path) -> None:
     with Recording(tmp_path / "r.sqlite") as recording:
         model = Recorded(ScriptedModel(echo), recording, "fill")
-        for i in range(10):
-            model.chat(ask(f"q{i}"), sampling=Sampling())
-        changed = ScriptedModel(lambda m, s: "SELECT 0" if m[-1].content == "q3" else echo(m, s))
+        for number in range(10):
+            model.chat(ask(f"q{number}"), sampling=Sampling())
+        changed = ScriptedModel(
+            lambda messages, sampling: "SELECT 0" if messages[-1].content == "q3" else echo(messages, sampling)
+        )
         report = verify(recording, changed, n=100, rng=random.Random(1))
     assert (report.asked, report.agreed) == (10, 9)
-    assert [(d.recorded, d.live) for d in report.disagreements] == [("SELECT 'q3', 0", "SELECT 0")]
+    assert [(disagreement.recorded, disagreement.live) for disagreement in report.disagreements] == [
+        ("SELECT 'q3', 0", "SELECT 0")
+    ]
 
 
 def test_verifying_a_model_the_recording_does_not_hold_is_an_error_not_full_agreement(tmp_path: Path) -> None:
