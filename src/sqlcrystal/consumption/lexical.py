@@ -43,10 +43,10 @@ class LexicalIndex:
     def scores(self, text: str) -> NDArray[np.float32]:
         """The score of every card, in the order of their ids."""
         # Stop words need no test of their own: they were left out of the index.
-        known = [self._words[word] for word in _WORD.findall(text.lower()) if word in self._words]
-        if self._model is None or not known:
+        word_ids = [self._words[word] for word in _WORD.findall(text.lower()) if word in self._words]
+        if self._model is None or not word_ids:
             return np.zeros(len(self.roster.cards), dtype=np.float32)
-        scores: NDArray[np.float32] = self._model.get_scores_from_ids(known)
+        scores: NDArray[np.float32] = self._model.get_scores_from_ids(word_ids)
         return scores
 
 

@@ -146,8 +146,10 @@ def _mean(costs: Sequence[Tokens]) -> Tokens:
 
 def repair_overhead(first: Sequence[Spent], repaired: Sequence[Spent]) -> Tokens | None:
     """Prompt and completion tokens per question that repair at serving time adds to its first attempt."""
-    known = {(row.seed, row.question): row for row in first}
-    pairs = [(known[row.seed, row.question], row) for row in repaired if (row.seed, row.question) in known]
+    first_by_key = {(row.seed, row.question): row for row in first}
+    pairs = [
+        (first_by_key[row.seed, row.question], row) for row in repaired if (row.seed, row.question) in first_by_key
+    ]
     if not pairs:
         return None
     return (

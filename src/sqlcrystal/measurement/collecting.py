@@ -48,8 +48,8 @@ def vote_precision(rows: Sequence[Collected]) -> Share:
 
 def headroom_reached(rows: Sequence[Collected], repaired: Sequence[Collected]) -> Share:
     """Of what repair adds on collection questions, how much another way of answering adds on the same questions."""
-    known = {(row.seed, row.question) for row in repaired}
-    shared = [row for row in rows if (row.seed, row.question) in known]
+    repaired_keys = {(row.seed, row.question) for row in repaired}
+    shared = [row for row in rows if (row.seed, row.question) in repaired_keys]
     asked = {(row.seed, row.question) for row in shared}
     base = [row for row in repaired if (row.seed, row.question) in asked]
     return Share(_gained(shared), _gained(base))

@@ -59,8 +59,10 @@ class Pair:
 
 def pair_up(before: Iterable[Answered], after: Iterable[Answered]) -> tuple[Pair, ...]:
     """Pair answers by seed and question; questions answered on one side only are left out."""
-    known = {(row.seed, row.question): row for row in before}
-    return tuple(Pair(known[row.seed, row.question], row) for row in after if (row.seed, row.question) in known)
+    before_by_key = {(row.seed, row.question): row for row in before}
+    return tuple(
+        Pair(before_by_key[row.seed, row.question], row) for row in after if (row.seed, row.question) in before_by_key
+    )
 
 
 def fixes(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
@@ -105,10 +107,10 @@ def stability(pairs: Iterable[Pair]) -> Stability:
         verdicts[pair.after.question][pair.verdict] += 1
 
     def always(kind: str) -> tuple[str, ...]:
-        return tuple(sorted(question for question, seen in verdicts.items() if seen[kind] == seen.total() >= 2))
+        return tuple(sorted(question for question, counts in verdicts.items() if counts[kind] == counts.total() >= 2))
 
     def events(kind: str, stable: tuple[str, ...]) -> int:
-        return sum(seen[kind] for question, seen in verdicts.items() if question not in stable)
+        return sum(counts[kind] for question, counts in verdicts.items() if question not in stable)
 
     fixed, broken = always("fix"), always("break")
     return Stability(
@@ -116,6 +118,6 @@ def stability(pairs: Iterable[Pair]) -> Stability:
         stable_breaks=broken,
         churn_fixes=events("fix", fixed),
         churn_breaks=events("break", broken),
-        both=tuple(sorted(question for question, seen in verdicts.items() if seen["fix"] and seen["break"])),
-        repeated=sum(seen.total() >= 2 for seen in verdicts.values()),
+        both=tuple(sorted(question for question, counts in verdicts.items() if counts["fix"] and counts["break"])),
+        repeated=sum(counts.total() >= 2 for counts in verdicts.values()),
     )

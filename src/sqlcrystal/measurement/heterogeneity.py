@@ -51,10 +51,10 @@ def between_database_sd(*, outcomes: PairedOutcomes) -> float | None:
     questions = np.bincount(table.database, minlength=groups)
     squares = np.bincount(table.database, weights=residuals**2, minlength=groups)
     # A database of one question says nothing about its own sampling variance: it takes the others' average.
-    known = questions > 1
-    if not known.any():
+    estimable = questions > 1
+    if not estimable.any():
         return None
-    sampling = squares[known] / sizes[known] ** 2 * questions[known] / (questions[known] - 1)
+    sampling = squares[estimable] / sizes[estimable] ** 2 * questions[estimable] / (questions[estimable] - 1)
     return sqrt(max(0.0, float(observed.var(ddof=1) - sampling.mean())))
 
 

@@ -116,9 +116,9 @@ def live_lift(strata: Sequence[Tally], *, alpha: float = ALPHA) -> LiveLift:
     }
     if not used:
         return LiveLift(value_pp=None, low_pp=None, high_pp=None, **counts)
-    seen = bounds(used, alpha=alpha)
-    low, high = max(-1.0, float(seen.low)), min(1.0, float(seen.high))
-    return LiveLift(value_pp=100 * float(seen.lift), low_pp=100 * low, high_pp=100 * high, **counts)
+    interval = bounds(used, alpha=alpha)
+    low, high = max(-1.0, float(interval.low)), min(1.0, float(interval.high))
+    return LiveLift(value_pp=100 * float(interval.lift), low_pp=100 * low, high_pp=100 * high, **counts)
 
 
 def verdicts_needed(
@@ -156,8 +156,8 @@ def _chance(verdicts: int, floor: float, share: float, effect: float, settled: f
     )
     if not bool(tally.usable):
         return 0.0
-    seen = bounds([tally])
-    return float(ndtr(float(seen.low) / np.sqrt(float(seen.variance))))
+    interval = bounds([tally])
+    return float(ndtr(float(interval.low) / np.sqrt(float(interval.variance))))
 
 
 def _difference(tally: Tally) -> tuple[Any, Any]:

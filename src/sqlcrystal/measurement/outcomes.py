@@ -34,11 +34,11 @@ def question_table(databases: Sequence[str], questions: Sequence[str], columns: 
     """Add up the columns of every (database, question), whatever the seed."""
     names = tuple(sorted(set(databases)))
     code = {name: index for index, name in enumerate(names)}
-    place: dict[tuple[str, str], int] = {}
-    slots = np.array([place.setdefault(key, len(place)) for key in zip(databases, questions, strict=True)])
-    values = np.zeros((len(place), columns.shape[1]))
+    index_of: dict[tuple[str, str], int] = {}
+    slots = np.array([index_of.setdefault(key, len(index_of)) for key in zip(databases, questions, strict=True)])
+    values = np.zeros((len(index_of), columns.shape[1]))
     np.add.at(values, slots, columns)
-    return QuestionTable(np.array([code[database] for database, _ in place], dtype=np.int64), values, names)
+    return QuestionTable(np.array([code[database] for database, _ in index_of], dtype=np.int64), values, names)
 
 
 @dataclass(frozen=True)

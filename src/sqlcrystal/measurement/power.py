@@ -167,13 +167,13 @@ def expected(
         for batch in _simulated(truth, design, studies, rng)
     ]
     value, low, high = (np.concatenate([getattr(part, name) for part in parts]) for name in ("value", "low", "high"))
-    known = np.isfinite(low)
+    defined = np.isfinite(low)
     outside = (low > 0) | (high < 0)
     return ExpectedInterval(
         method=method,
         studies=len(value),
-        interval_pp=(float(np.median(low[known])), float(np.median(high[known]))),
-        width_pp=float(np.mean(high[known] - low[known])),
+        interval_pp=(float(np.median(low[defined])), float(np.median(high[defined]))),
+        width_pp=float(np.mean(high[defined] - low[defined])),
         told_from_zero=float(np.mean(outside)),
         covered=float(np.mean(~((low > design.lift_pp) | (high < design.lift_pp)))),
     )
@@ -187,13 +187,13 @@ def expected_ratio(
         return None
     simulated = [ratios(batch) for batch in _simulated(truth, design, studies, rng)]
     values = np.concatenate([value for value, _ in simulated])
-    kept = [fieller_set for _, sets in simulated for fieller_set in sets]
-    ends = [(fieller_set.low, fieller_set.high) for fieller_set in kept if fieller_set.shape == "bounded"]
+    fieller_sets = [fieller_set for _, sets in simulated for fieller_set in sets]
+    ends = [(fieller_set.low, fieller_set.high) for fieller_set in fieller_sets if fieller_set.shape == "bounded"]
     middle = np.median(np.array(ends, dtype=float), axis=0) if ends else None
     return ExpectedRatio(
         ratio=float(np.nanmedian(values)) if np.isfinite(values).any() else None,
         interval=(float(middle[0]), float(middle[1])) if middle is not None else None,
-        unbounded=1 - len(ends) / len(kept),
+        unbounded=1 - len(ends) / len(fieller_sets),
     )
 
 
@@ -216,8 +216,8 @@ def _simulated(truth: Truth, design: PlannedStudy, studies: int, rng: np.random.
 
 def _population(kinds: list[DatabaseTruth], design: PlannedStudy, studies: int, rng: np.random.Generator) -> Population:
     """The design's databases in every study, their lifts drawn anew around the common one."""
-    known = np.array([(kind.questions, kind.floor, kind.broke) for kind in kinds])
-    sizes, floor, breaks = np.repeat(known.T[:, None, :], studies, axis=1)
+    parameters = np.array([(kind.questions, kind.floor, kind.broke) for kind in kinds])
+    sizes, floor, breaks = np.repeat(parameters.T[:, None, :], studies, axis=1)
     own = design.lift_pp / 100 + design.spread_pp / 100 * rng.standard_normal(sizes.shape)
     broke = np.minimum(floor, np.maximum(breaks, -own))
     return Population(sizes.astype(np.int64), floor, np.clip(broke + own, 0, 1 - floor), broke)

@@ -63,28 +63,28 @@ def prospect(
     jobs: int = 1,
 ) -> Prospect:
     """Plan a study: in closed form, then simulated with the same truth."""
-    seen = forecast(truth, design)
-    simulable = seen.n_questions <= LARGEST_SIMULATED
-    count = min(studies, max(50, MOST_QUESTIONS // seen.n_questions))
+    closed_form = forecast(truth, design)
+    simulable = closed_form.n_questions <= LARGEST_SIMULATED
+    count = min(studies, max(50, MOST_QUESTIONS // closed_form.n_questions))
     by_method = {"cr2": count, "two-stage": min(count, SLOW_METHOD_STUDIES)} if simulable else {}
     return Prospect(
         truth=truth.name,
-        forecast=seen,
+        forecast=closed_form,
         power_wanted=power,
         expected=tuple(
             expected(truth, design, method=method, studies=many, rng=rng) for method, many in by_method.items()
         ),
         ratio=expected_ratio(truth, design, studies=count, rng=rng) if simulable else None,
         needed={dimension: needed(truth, design, dimension, power=power) for dimension in DIMENSIONS},
-        effort=effort(seen, calls, arms=arms, jobs=jobs),
-        power_by_lift=_power_by_lift(truth, design, seen),
+        effort=effort(closed_form, calls, arms=arms, jobs=jobs),
+        power_by_lift=_power_by_lift(truth, design, closed_form),
         detectable_by_databases=_detectable_by_databases(truth, design),
     )
 
 
-def _power_by_lift(truth: Truth, design: PlannedStudy, seen: Forecast) -> tuple[Curve, ...]:
+def _power_by_lift(truth: Truth, design: PlannedStudy, closed_form: Forecast) -> tuple[Curve, ...]:
     """The power at each lift: as designed, with half the databases, with twice as many."""
-    lifts = np.linspace(0, 2 * max(seen.detectable_pp, abs(design.lift_pp)), 41)
+    lifts = np.linspace(0, 2 * max(closed_form.detectable_pp, abs(design.lift_pp)), 41)
     return tuple(
         Curve(
             name=f"{count} databases",

@@ -104,12 +104,12 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
 
 def ratio_table(outcomes: Sequence[HeldOut]) -> QuestionTable:
     """Per question, the number of pairs, then the lift and the headroom of each seed side by side."""
-    place: Mapping[str, int] = {seed: index for index, seed in enumerate(sorted({row.seed for row in outcomes}))}
-    columns = np.zeros((len(outcomes), 1 + 2 * len(place)))
+    number_of: Mapping[str, int] = {seed: index for index, seed in enumerate(sorted({row.seed for row in outcomes}))}
+    columns = np.zeros((len(outcomes), 1 + 2 * len(number_of)))
     columns[:, 0] = 1
     for index, row in enumerate(outcomes):
-        columns[index, 1 + 2 * place[row.seed]] = row.memory - row.floor
-        columns[index, 2 + 2 * place[row.seed]] = row.repaired - row.repair_floor
+        columns[index, 1 + 2 * number_of[row.seed]] = row.memory - row.floor
+        columns[index, 2 + 2 * number_of[row.seed]] = row.repaired - row.repair_floor
     return question_table([row.database for row in outcomes], [row.question for row in outcomes], columns)
 
 
@@ -131,22 +131,22 @@ def ratio_estimate(
     check_method(method)
     table = ratio_table(outcomes)
     value = float(mean_ratio(table.totals.sum(axis=0, keepdims=True))[0])
-    share, kept, why = 0.0, None, _undefined(table, value)
+    share, interval, why = 0.0, None, _undefined(table, value)
     if not why and method == "two-stage":
         draws = mean_ratio(two_stage_totals(table=table, rng=rng, resamples=resamples))
         defined = draws[np.isfinite(draws)]
         share = 1 - len(defined) / len(draws)
         ends = percentile(defined) if len(defined) else None
-        kept = FiellerSet("bounded", ends.low, ends.high) if ends else FiellerSet("unbounded")
+        interval = FiellerSet("bounded", ends.low, ends.high) if ends else FiellerSet("unbounded")
     elif not why:
-        kept = _fieller(table, method)
+        interval = _fieller(table, method)
     lift, headroom = table.totals[:, 1::2].sum(), table.totals[:, 2::2].sum()
     return RatioEstimate(
         value=value if np.isfinite(value) else None,
         pooled=float(100 * lift / headroom) if headroom > 0 else None,
-        low=kept.low if kept else None,
-        high=kept.high if kept else None,
-        shape=kept.shape if kept else "",
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        shape=interval.shape if interval else "",
         method=method,
         n_databases=len(table.names),
         n_questions=len(table.values),

@@ -53,8 +53,8 @@ class Studies:
 
 def as_it_stands(truth: Truth, studies: int) -> Population:
     """The truth's own databases in every study."""
-    known = np.array([(d.questions, d.floor, d.fixed, d.broke) for d in truth.databases]).T
-    questions, floor, fixed, broke = np.repeat(known[:, None, :], studies, axis=1)
+    parameters = np.array([(d.questions, d.floor, d.fixed, d.broke) for d in truth.databases]).T
+    questions, floor, fixed, broke = np.repeat(parameters[:, None, :], studies, axis=1)
     return Population(questions.astype(np.int64), floor, fixed, broke)
 
 
@@ -70,8 +70,8 @@ def drawn(
 ) -> Population:
     """New databases for every study: floors and sizes like the truth's, lifts normal around `lift` (shares)."""
     chosen = rng.integers(len(truth.databases), size=(studies, databases))
-    known = np.array([(d.questions, d.floor, d.broke) for d in truth.databases])[chosen]
-    sizes, floor, breaks = np.moveaxis(known, -1, 0)
+    parameters = np.array([(d.questions, d.floor, d.broke) for d in truth.databases])[chosen]
+    sizes, floor, breaks = np.moveaxis(parameters, -1, 0)
     own = lift + spread * rng.standard_normal((studies, databases))
     broke = np.minimum(floor, np.maximum(breaks, -own))
     fixed = np.clip(broke + own, 0, 1 - floor)
@@ -83,27 +83,31 @@ def simulate(population: Population, truth: Truth, *, seeds: int, held_out: floa
     """Run every study: which questions each seed holds out, who is right without memory, what memory and repair do."""
     shape = population.questions.shape
     counts = population.questions.reshape(-1)
-    place = np.repeat(np.arange(len(counts)), counts)
-    right = rng.random(len(place)) < population.floor.reshape(-1)[place]
+    database_of = np.repeat(np.arange(len(counts)), counts)
+    right = rng.random(len(database_of)) < population.floor.reshape(-1)[database_of]
     rate = np.where(
-        right, _rate(population.broke, population.floor)[place], _rate(population.fixed, 1 - population.floor)[place]
+        right,
+        _rate(population.broke, population.floor)[database_of],
+        _rate(population.fixed, 1 - population.floor)[database_of],
     )
-    repeats = rng.random(len(place)) < np.where(right, truth.breaks_repeat, truth.fixes_repeat)
-    once = rng.random(len(place)) < rate
-    kept = np.maximum(1, np.rint(counts * held_out)).astype(np.int64)
-    change, pairs, gained = (np.zeros(len(place)) for _ in range(3))
+    repeats = rng.random(len(database_of)) < np.where(right, truth.breaks_repeat, truth.fixes_repeat)
+    once = rng.random(len(database_of)) < rate
+    quotas = np.maximum(1, np.rint(counts * held_out)).astype(np.int64)
+    change, pairs, gained = (np.zeros(len(database_of)) for _ in range(3))
     for _ in range(seeds):
-        asked = _hold_out(place, counts, kept, rng)
-        moved = asked & np.where(repeats, once, rng.random(len(place)) < rate)
+        asked = _hold_out(database_of, counts, quotas, rng)
+        moved = asked & np.where(repeats, once, rng.random(len(database_of)) < rate)
         change += np.where(right, -1, 1) * moved
         pairs += asked
-        gained += asked & ~right & (rng.random(len(place)) < _repair_chance(truth, rate, moved))
+        gained += asked & ~right & (rng.random(len(database_of)) < _repair_chance(truth, rate, moved))
     sums, sizes, headroom = (
-        np.asarray(np.bincount(place, weights=weights, minlength=len(counts)).reshape(shape), dtype=np.float64)
+        np.asarray(np.bincount(database_of, weights=weights, minlength=len(counts)).reshape(shape), dtype=np.float64)
         for weights in (100 * change, pairs, gained)
     )
-    seen = pairs > 0
-    return Studies(sums, sizes, headroom, place[seen], np.stack([100 * change[seen], pairs[seen]], axis=1))
+    ever_asked = pairs > 0
+    return Studies(
+        sums, sizes, headroom, database_of[ever_asked], np.stack([100 * change[ever_asked], pairs[ever_asked]], axis=1)
+    )
 
 
 def _rate(changed: Floats, share: Floats) -> Floats:
@@ -111,14 +115,14 @@ def _rate(changed: Floats, share: Floats) -> Floats:
 
 
 def _hold_out(
-    place: NDArray[np.int64], counts: NDArray[np.int64], kept: NDArray[np.int64], rng: np.random.Generator
+    database_of: NDArray[np.int64], counts: NDArray[np.int64], quotas: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """A share of each database's questions, of fixed size, as a split draws them."""
-    order = np.argsort(place + rng.random(len(place)))
+    order = np.argsort(database_of + rng.random(len(database_of)))
     starts = np.cumsum(counts) - counts
-    rank = np.empty(len(place), dtype=np.int64)
-    rank[order] = np.arange(len(place)) - starts[place]
-    return np.asarray(rank < kept[place])
+    rank = np.empty(len(database_of), dtype=np.int64)
+    rank[order] = np.arange(len(database_of)) - starts[database_of]
+    return np.asarray(rank < quotas[database_of])
 
 
 def _repair_chance(truth: Truth, rate: Floats, moved: NDArray[np.bool_]) -> Floats:
@@ -192,7 +196,7 @@ def ratios(studies: Studies) -> tuple[Floats, list[FiellerSet]]:
     lift_parts, room_parts = clusters.cr2(studies.sums, studies.sizes), clusters.cr2(studies.headroom, studies.sizes)
     df, totals = clusters.satterthwaite(sizes=studies.sizes), studies.sizes.sum(axis=1)
     lifts, rooms = studies.sums.sum(axis=1) / totals, studies.headroom.sum(axis=1) / totals
-    kept = [
+    fieller_sets = [
         fieller(
             lift=float(lifts[study]),
             headroom=float(rooms[study]),
@@ -202,4 +206,4 @@ def ratios(studies: Studies) -> tuple[Floats, list[FiellerSet]]:
         )
         for study in range(len(lifts))
     ]
-    return np.divide(lifts, rooms, out=np.full_like(lifts, nan), where=rooms > 0), kept
+    return np.divide(lifts, rooms, out=np.full_like(lifts, nan), where=rooms > 0), fieller_sets

@@ -37,8 +37,8 @@ class Substitution(Struct, frozen=True, kw_only=True):
 def overlap(pairs: Sequence[Pair], other: Iterable[Answered], *, seeds: Sequence[int] = ()) -> Substitution:
     """Compare memory's fixes with what another method answers; seeds in the given order, or as they first appear."""
     solved = {(row.seed, row.question): row.right for row in other}
-    known = [pair for pair in pairs if pair.key in solved and not pair.before.right]
-    fixed = [pair for pair in known if pair.verdict == "fix"]
+    failures = [pair for pair in pairs if pair.key in solved and not pair.before.right]
+    fixed = [pair for pair in failures if pair.verdict == "fix"]
     per_seed: list[float | None] = []
     for seed in seeds or dict.fromkeys(pair.after.seed for pair in pairs):
         of_seed = [solved[pair.key] for pair in fixed if pair.after.seed == seed]
@@ -46,7 +46,7 @@ def overlap(pairs: Sequence[Pair], other: Iterable[Answered], *, seeds: Sequence
     return Substitution(
         fixes=len(fixed),
         also_solved=sum(solved[pair.key] for pair in fixed),
-        failures=len(known),
-        failures_solved=sum(solved[pair.key] for pair in known),
+        failures=len(failures),
+        failures_solved=sum(solved[pair.key] for pair in failures),
         per_seed=tuple(per_seed),
     )

@@ -142,6 +142,6 @@ def _repeating(pairs: Sequence[Pair], kind: str) -> float:
         counts[pair.after.question] = counts.get(pair.after.question, 0) + 1
     repeated = [pair for pair in pairs if counts[pair.after.question] > 1]
     stable = stability(repeated)
-    kept = set(stable.stable_fixes if kind == "fix" else stable.stable_breaks)
+    stable_questions = set(stable.stable_fixes if kind == "fix" else stable.stable_breaks)
     changes = [pair for pair in repeated if pair.verdict == kind]
-    return sum(pair.after.question in kept for pair in changes) / len(changes) if changes else 0.5
+    return sum(pair.after.question in stable_questions for pair in changes) / len(changes) if changes else 0.5

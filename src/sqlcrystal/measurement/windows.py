@@ -24,8 +24,8 @@ def unmoved(aligned: Iterable[Paired], permuted: Iterable[Paired]) -> Share:
     """Cards that keep their own SQL although the bank was permuted, such as the only card of a database."""
     own = {(card.seed, card.database, card.question_id): card.sql for card in aligned}
     shared = [card for card in permuted if (card.seed, card.database, card.question_id) in own]
-    kept = sum(card.sql == own[card.seed, card.database, card.question_id] for card in shared)
-    return Share(kept, len(shared))
+    unchanged = sum(card.sql == own[card.seed, card.database, card.question_id] for card in shared)
+    return Share(unchanged, len(shared))
 
 
 def same_window(pairs: Sequence[Pair]) -> Share:

@@ -114,8 +114,8 @@ class MiniLMEmbedder:
             "attention_mask": encoded.attention_mask,
             "token_type_ids": encoded.type_ids,
         }
-        wanted = {node.name for node in self._session.get_inputs()}
-        feed = {name: np.array([ids], dtype=np.int64) for name, ids in offered.items() if name in wanted}
+        input_names = {node.name for node in self._session.get_inputs()}
+        feed = {name: np.array([ids], dtype=np.int64) for name, ids in offered.items() if name in input_names}
         output = self._session.run(None, feed)[0]
         pooled: NDArray[np.float32] = output[0].mean(axis=0) if output.ndim == 3 else output[0]
         return pooled
@@ -242,8 +242,8 @@ def _package_folder(package: str, *, extra: str = "") -> Path:
     """Where an installed package lies, found without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        wanted = f"sqlcrystal[{extra}]" if extra else package
-        raise ConfigError(f"embedder: {package} is not installed; pip install '{wanted}'")
+        requirement = f"sqlcrystal[{extra}]" if extra else package
+        raise ConfigError(f"embedder: {package} is not installed; pip install '{requirement}'")
     return Path(spec.submodule_search_locations[0])
 
 

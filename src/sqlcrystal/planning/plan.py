@@ -176,12 +176,12 @@ class Planner:
 
     def _usual_call(self) -> UsualCall:
         """The recording's own where it holds enough replies, else what is assumed."""
-        seen = [*self.peek.known.values()]
-        measured = len(seen) >= ENOUGH
-        weight = sum(reply.prompt_tokens + COMPLETION_WEIGHT * reply.completion_tokens for reply in seen)
-        completion = sum(reply.completion_tokens for reply in seen) / len(seen) if measured else COMPLETION_TOKENS
-        seconds = sum(reply.seconds for reply in seen) / weight if measured and weight else SECONDS_PER_TOKEN
-        lengths = [*self.peek.missing.values()] or [reply.prompt_tokens for reply in seen]
+        replies = [*self.peek.known.values()]
+        measured = len(replies) >= ENOUGH
+        weight = sum(reply.prompt_tokens + COMPLETION_WEIGHT * reply.completion_tokens for reply in replies)
+        completion = sum(reply.completion_tokens for reply in replies) / len(replies) if measured else COMPLETION_TOKENS
+        seconds = sum(reply.seconds for reply in replies) / weight if measured and weight else SECONDS_PER_TOKEN
+        lengths = [*self.peek.missing.values()] or [reply.prompt_tokens for reply in replies]
         return UsualCall(
             measured=measured,
             prompt_tokens=sum(lengths) / max(len(lengths), 1),

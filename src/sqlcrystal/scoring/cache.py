@@ -33,8 +33,8 @@ _decode = msgspec.msgpack.Decoder(Rows).decode
 
 def cache_directory() -> Path:
     """SQLCRYSTAL_CACHE, else the user's cache folder."""
-    if chosen := os.environ.get("SQLCRYSTAL_CACHE"):
-        return Path(chosen)
+    if folder := os.environ.get("SQLCRYSTAL_CACHE"):
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sqlcrystal"
 
 
@@ -91,13 +91,13 @@ class GoldCache:
     def digest_of(self, path: Path) -> str:
         """A digest of the file's content, read again only when its size, time or inode changed."""
         stamp, settled = _stamp(path)
-        place = str(path.resolve())
-        rows = self._query("SELECT digest FROM digests WHERE path = ? AND stamp = ?", (place, stamp))
+        location = str(path.resolve())
+        rows = self._query("SELECT digest FROM digests WHERE path = ? AND stamp = ?", (location, stamp))
         if rows:
             return str(rows[0][0])
         digest = _content_digest(path)
         if settled:
-            self._write("INSERT OR REPLACE INTO digests VALUES (?, ?, ?)", [(place, stamp, digest)])
+            self._write("INSERT OR REPLACE INTO digests VALUES (?, ?, ?)", [(location, stamp, digest)])
         return digest
 
     def _query(self, sql: str, parameters: tuple[object, ...]) -> list[tuple[int, bytes]]:

@@ -170,9 +170,9 @@ class _Judge:
         digest = self._digests.get(database)
         if self._cache is None or digest is None:
             return self._execute(database, sql)
-        kept = self._cache.get(digest, key)
-        if kept is not None and len(kept.rows) <= self._max_rows:
-            return kept
+        cached = self._cache.get(digest, key)
+        if cached is not None and len(cached.rows) <= self._max_rows:
+            return cached
         execution = self._execute(database, sql)
         if isinstance(execution, Rows):
             self._cache.put(digest, key, execution)

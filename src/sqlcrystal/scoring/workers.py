@@ -128,21 +128,21 @@ class Forked:
         self, open_worker: OpenWorker[Chunk, Result], chunks: Sequence[Chunk], siblings: Sequence["Forked"]
     ) -> None:
         """Fork; the new process never returns from here."""
-        taken, self._orders = os.pipe()
-        self.answers, given = os.pipe()
+        orders_in, self._orders = os.pipe()
+        self.answers, answers_out = os.pipe()
         with warnings.catch_warnings():
             # Native threads of imported libraries count as "multi-threaded"; no worker ever calls those libraries.
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process = os.fork()
         if self._process:
-            os.close(taken)
-            os.close(given)
+            os.close(orders_in)
+            os.close(answers_out)
             return
         try:
             for inherited in (self, *siblings):  # else a worker would outlive the one who gives the orders
                 os.close(inherited._orders)
                 os.close(inherited.answers)
-            _serve(open_worker, chunks, taken, given)
+            _serve(open_worker, chunks, orders_in, answers_out)
         finally:
             os._exit(0)
 

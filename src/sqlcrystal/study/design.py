@@ -88,12 +88,12 @@ def design(study: StudyFile) -> Design:
         waiting = [entry for entry in waiting if entry not in ready]
     for planned in arms.values():
         _check(planned, arms)
-    kept = _kept(study, default.name, arms)
-    contrasts = _contrasts(study, arms, kept)
+    chosen = _chosen_arms(study, default.name, arms)
+    contrasts = _contrasts(study, arms, chosen)
     confirmed = {name for contrast in contrasts if contrast.confirmatory for name in (contrast.a, contrast.b)}
     written = [default.name, *(entry.name for entry in study.arm)]
-    ranked = sorted(kept, key=lambda name: (_rank(kept[name], default.name, confirmed), written.index(name)))
-    return Design(default.name, tuple(kept[name] for name in ranked), contrasts)
+    ranked = sorted(chosen, key=lambda name: (_rank(chosen[name], default.name, confirmed), written.index(name)))
+    return Design(default.name, tuple(chosen[name] for name in ranked), contrasts)
 
 
 def gate_of(admission: str) -> tuple[str, float]:
@@ -160,7 +160,7 @@ def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:
             raise ConfigError(f"{where}: settings: {setting} needs a bank, and this arm has none")
 
 
-def _kept(study: StudyFile, default: str, arms: dict[str, PlannedArm]) -> dict[str, PlannedArm]:
+def _chosen_arms(study: StudyFile, default: str, arms: dict[str, PlannedArm]) -> dict[str, PlannedArm]:
     """The chosen arms, the default, and the arms whose card counts others are matched to."""
     for name in study.arms:
         if name not in arms:
@@ -173,7 +173,7 @@ def _kept(study: StudyFile, default: str, arms: dict[str, PlannedArm]) -> dict[s
         chosen |= needed
 
 
-def _contrasts(study: StudyFile, arms: dict[str, PlannedArm], kept: dict[str, PlannedArm]) -> tuple[Contrast, ...]:
+def _contrasts(study: StudyFile, arms: dict[str, PlannedArm], chosen: dict[str, PlannedArm]) -> tuple[Contrast, ...]:
     contrasts: list[Contrast] = []
     for entry in study.contrast:
         for name in (entry.a, entry.b):
@@ -185,7 +185,7 @@ def _contrasts(study: StudyFile, arms: dict[str, PlannedArm], kept: dict[str, Pl
         if any(contrast.name == name for contrast in contrasts):
             raise ConfigError(f"contrast {name!r}: the name is used twice")
         # A family is what the file designates: leaving arms out does not make its other contrasts look better.
-        if entry.confirmatory or {entry.a, entry.b} <= kept.keys():
+        if entry.confirmatory or {entry.a, entry.b} <= chosen.keys():
             contrasts.append(Contrast(name=name, a=entry.a, b=entry.b, confirmatory=entry.confirmatory))
     return tuple(contrasts)
 

@@ -138,13 +138,13 @@ def open_study(
                 stack.callback(opened.close)
             return Vectors(opened)
 
-        named = study.embedder if isinstance(study.embedder, str) else str(study.embedder.get("name", "?"))
+        configured = study.embedder if isinstance(study.embedder, str) else str(study.embedder.get("name", "?"))
         yield Opened(
             performer=Performer(study, world, recorded, Memories(plan, world, get_embedder, order=study.card_order)),
             splits={seed: split(world.benchmark.cases, seed=seed) for seed in plan.seeds},
             model=recorded,
-            embedder_name=embedder.name if embedder else named,
-            digest=digest(study, model=recorded.digest, embedder=named, questions=world.benchmark.digest),
+            embedder_name=embedder.name if embedder else configured,
+            digest=digest(study, model=recorded.digest, embedder=configured, questions=world.benchmark.digest),
         )
 
 

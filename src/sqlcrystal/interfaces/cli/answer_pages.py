@@ -93,9 +93,9 @@ def row_lines(columns: Sequence[str], rows: Sequence[Row], *, shown: int) -> Ite
     """Rows in aligned columns, numbers flush right, long cells cut."""
     cells = [[_cell(cell) for cell in row] for row in rows[:shown]]
     head = [_one_line(column)[:WIDEST] for column in columns]
-    widths = [max(map(len, [head[place], *(row[place] for row in cells)])) for place in range(len(head))]
+    widths = [max(map(len, [head[column], *(row[column] for row in cells)])) for column in range(len(head))]
     right = [
-        bool(rows) and all(isinstance(row[place], int | float) for row in rows[:shown]) for place in range(len(head))
+        bool(rows) and all(isinstance(row[column], int | float) for row in rows[:shown]) for column in range(len(head))
     ]
     for line in [head, ["-" * width for width in widths], *cells]:
         aligned = [

@@ -59,11 +59,11 @@ def init(
         print(f"sqlcrystal: {visible(problem)}", file=sys.stderr)
     if problems and not force and not (asks and typer.confirm("Write it all the same?", err=True)):
         raise typer.Exit(1)
-    place = write_settings(text, folder=here, replace=force)
+    written = write_settings(text, folder=here, replace=force)
     if json:
-        print_json({"file": str(place), "databases": list(choices.databases), "problems": problems})
+        print_json({"file": str(written), "databases": list(choices.databases), "problems": problems})
     else:
-        print(f'{place.name}: {", ".join(choices.databases)}; next: sqlcrystal ask "…"')
+        print(f'{written.name}: {", ".join(choices.databases)}; next: sqlcrystal ask "…"')
         _tell_secrets(text)
 
 

@@ -54,8 +54,8 @@ def print_lines(
 
     shown = [[(shortened or {}).get(cell, cell) for cell in row] for row in cells]
     page = [list(columns), *shown]
-    widths = [max(len(row[place]) for row in page) for place in range(len(columns))]
-    numeric = [bool(shown) and all(_is_number(row[place]) for row in shown) for place in range(len(columns))]
+    widths = [max(len(row[column]) for row in page) for column in range(len(columns))]
+    numeric = [bool(shown) and all(_is_number(row[column]) for row in shown) for column in range(len(columns))]
     width = shutil.get_terminal_size().columns
     for row in page:
         aligned = [

@@ -65,23 +65,23 @@ def power(
     from sqlcrystal.measurement.prospect import prospect
     from sqlcrystal.measurement.truth import without_noise
 
-    known, calls = _known(truth)
+    planned_by, calls = _known(truth)
     if seconds_per_call is not None:
         calls = msgspec.structs.replace(calls, seconds_per_call=seconds_per_call)
     design = PlannedStudy(
-        databases=databases or len(known.databases),
+        databases=databases or len(planned_by.databases),
         questions=questions,
-        seeds=seeds or known.seeds,
-        held_out=held_out or known.held_out,
-        lift_pp=100 * known.lift if effect is None else effect,
-        spread_pp=100 * without_noise(known)[1] if spread is None else spread,
+        seeds=seeds or planned_by.seeds,
+        held_out=held_out or planned_by.held_out,
+        lift_pp=100 * planned_by.lift if effect is None else effect,
+        spread_pp=100 * without_noise(planned_by)[1] if spread is None else spread,
     )
     if design.databases < 3:
         raise ConfigError(
             f"--databases: the pilot has {design.databases}; clustered inference needs 3 or more, so say how many"
         )
     rng = np.random.default_rng(rng_seed)
-    foreseen = prospect(known, calls, design, studies=studies, rng=rng, power=wanted, arms=arms, jobs=jobs)
+    foreseen = prospect(planned_by, calls, design, studies=studies, rng=rng, power=wanted, arms=arms, jobs=jobs)
     if out is not None:
         _write(out, foreseen)
     if json:
@@ -114,26 +114,29 @@ def _write(out: Path, foreseen: "Prospect") -> None:
 
 
 def _print(foreseen: "Prospect") -> None:
-    seen, design = foreseen.forecast, foreseen.forecast.design
-    sizes = f"{design.questions} questions each" if design.questions else f"{seen.n_questions:,} questions"
+    forecast, design = foreseen.forecast, foreseen.forecast.design
+    sizes = f"{design.questions} questions each" if design.questions else f"{forecast.n_questions:,} questions"
     title = (
         f"{design.databases:,} databases, {sizes}, {design.seeds} seeds, {100 * design.held_out:.0f} % held out:"
-        f" {seen.n_pairs:,} pairs; planned by {foreseen.truth}"
+        f" {forecast.n_pairs:,} pairs; planned by {foreseen.truth}"
     )
     print_table(title, ["", ""], [*_answers(foreseen), *_sizes(foreseen), *_costs(foreseen)])
 
 
 def _answers(foreseen: "Prospect") -> list[tuple[str, str]]:
     """What the design can tell."""
-    seen = foreseen.forecast
+    forecast = foreseen.forecast
     rows = [
-        ("true lift assumed", f"{seen.design.lift_pp:+.2f} pp, SD {seen.design.spread_pp:.2f} pp between databases"),
-        ("power", f"{100 * seen.power:.0f} % to tell it from zero"),
-        ("detectable with 80 % power", f"{seen.detectable_pp:.3g} pp"),
-        ("standard error", f"{seen.standard_error_pp:.3g} pp, {seen.df:,.1f} degrees of freedom"),
+        (
+            "true lift assumed",
+            f"{forecast.design.lift_pp:+.2f} pp, SD {forecast.design.spread_pp:.2f} pp between databases",
+        ),
+        ("power", f"{100 * forecast.power:.0f} % to tell it from zero"),
+        ("detectable with 80 % power", f"{forecast.detectable_pp:.3g} pp"),
+        ("standard error", f"{forecast.standard_error_pp:.3g} pp, {forecast.df:,.1f} degrees of freedom"),
     ]
     if not foreseen.expected:
-        rows.append(("95 % interval to expect", f"{_interval(seen.interval_pp, 3)}; too large to simulate"))
+        rows.append(("95 % interval to expect", f"{_interval(forecast.interval_pp, 3)}; too large to simulate"))
     rows += [
         (
             f"95 % interval to expect, {expected.method}",

@@ -53,8 +53,8 @@ def ratio_per_seed(facts: Facts, arm: Arm) -> str:
     ratio = facts.ratio(arm)
     if ratio is None or not arm.remembers:
         return NONE
-    known = dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True))
-    return per_seed(known.get(seed) for seed in facts.seeds)
+    by_seed = dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True))
+    return per_seed(by_seed.get(seed) for seed in facts.seeds)
 
 
 def cards_per_seed(facts: Facts, arm: Arm) -> str:

@@ -264,8 +264,8 @@ def _bank_use(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> BankU
 
 def _ranges(used: Sequence[BankUse]) -> Row:
     def span(values: Sequence[float | None], digits: int) -> str:
-        known = sorted(value for value in values if value is not None)
-        low, high = (f"{value:.{digits}f}" for value in (known[0], known[-1])) if known else (NONE, NONE)
+        defined = sorted(value for value in values if value is not None)
+        low, high = (f"{value:.{digits}f}" for value in (defined[0], defined[-1])) if defined else (NONE, NONE)
         return low if low == high else f"{low}–{high}"
 
     return (

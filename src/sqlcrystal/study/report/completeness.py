@@ -46,8 +46,8 @@ def completeness(facts: Facts, folder: Path | None = None) -> Completeness:
     for label in facts.manifest.left_out:
         name, _, setting = label.rpartition("/")
         missing[name] = (*missing.get(name, ()), setting)
-    place = folder or Path("runs") / facts.manifest.study
-    return Completeness(folder=str(place), arms=tuple(facts.arms), missing=missing)
+    location = folder or Path("runs") / facts.manifest.study
+    return Completeness(folder=str(location), arms=tuple(facts.arms), missing=missing)
 
 
 def recorded_settings(facts: Facts, arm: Arm) -> tuple[str, ...]:

@@ -80,8 +80,8 @@ def _round_note(memory: Rounds | None, full: Rounds | None) -> str:
 def bank_cost(facts: Facts, arm: Arm) -> Construction | None:
     """What an arm's bank cost to build; None when the study did not record the pass."""
     bare = [*facts.rows(facts.bare), *facts.rows(facts.bare, "rerun"), *facts.rows(facts.default, "rerun")]
-    known = {row.question: (row.prompt_tokens, row.completion_tokens) for row in bare if not row.cards}
-    return construction(facts.rows(arm, "collection"), first_attempts=known)
+    first_attempts = {row.question: (row.prompt_tokens, row.completion_tokens) for row in bare if not row.cards}
+    return construction(facts.rows(arm, "collection"), first_attempts=first_attempts)
 
 
 def _lifecycle(facts: Facts) -> list[tuple[str, str]]:

@@ -111,11 +111,11 @@ def width_by_writer(facts: Facts) -> Body | None:
     widths = {
         writer: sorted(arm.k for arm in arms if arm.writer == writer) for writer in sorted({arm.writer for arm in arms})
     }
-    kept = {writer: sizes for writer, sizes in widths.items() if len(sizes) > 1}
+    grid = {writer: sizes for writer, sizes in widths.items() if len(sizes) > 1}
     by_place = {(arm.writer, arm.k): arm for arm in arms}
     rows = tuple(
         (writer if k == sizes[0] else "", str(k), *arm_row(facts, by_place[writer, k])[1:])
-        for writer, sizes in kept.items()
+        for writer, sizes in grid.items()
         for k in sizes
     )
     tested = [comparison for key in ("width", "width-3", "width-5", "wide-full") if (comparison := finding(facts, key))]

@@ -100,7 +100,7 @@ def _sections(
     runs: Sequence[Facts], workload: Workload, *, against_paper: bool
 ) -> tuple[tuple[Section, ...], tuple[Absent, ...]]:
     drawn = all_figures(runs[0], against_paper=against_paper)
-    kept, absent = [], [figure for figure in drawn if isinstance(figure, Absent)]
+    sections, absent = [], [figure for figure in drawn if isinstance(figure, Absent)]
     for index, (heading, specs) in enumerate(table_sections(workload).items()):
         results = [spec.make(runs) for spec in specs]
         figures = tuple(
@@ -109,5 +109,5 @@ def _sections(
         tables = tuple(table for table in results if isinstance(table, ReportTable))
         absent += [table for table in results if isinstance(table, Absent)]
         if figures or tables:
-            kept.append(Section(heading=heading, figures=figures, tables=tables))
-    return tuple(kept), tuple(absent)
+            sections.append(Section(heading=heading, figures=figures, tables=tables))
+    return tuple(sections), tuple(absent)

@@ -98,8 +98,8 @@ def _save(figure: Figure, panels: tuple[Panel, ...], kind: str) -> bytes:
 def _fill(canvas: "Canvas", panels: tuple[Panel, ...]) -> None:
     widths = [panel.width for panel in panels]
     axes = canvas.subplots(1, len(panels), squeeze=False, gridspec_kw={"width_ratios": widths})[0]
-    for place, panel in zip(axes, panels, strict=True):
-        panel.draw(place)
+    for panel_axes, panel in zip(axes, panels, strict=True):
+        panel.draw(panel_axes)
 
 
 def _inline(svg: str, key: str, title: str, width: float) -> str:
