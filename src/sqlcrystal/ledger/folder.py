@@ -11,6 +11,7 @@ from filelock import FileLock, Timeout
 from sqlcrystal.config import PLACES, StudyFile
 from sqlcrystal.config.bundled import KEPT_STUDY
 from sqlcrystal.errors import DataError
+from sqlcrystal.ledger.whole_files import write_whole
 
 RECORDING = "recording.sqlite"
 LOCK = "run.lock"
@@ -31,9 +32,7 @@ def claimed(folder: Path, study: StudyFile) -> Iterator[None]:
         ) from None
     try:
         _refuse_another(folder, study)
-        fresh = (folder / KEPT_STUDY).with_suffix(".tmp")
-        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=2))
-        fresh.replace(folder / KEPT_STUDY)
+        write_whole(folder / KEPT_STUDY, msgspec.json.format(msgspec.json.encode(study), indent=2))
         yield
     finally:
         lock.release()

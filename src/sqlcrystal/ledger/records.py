@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
+from sqlcrystal.ledger.whole_files import write_whole
 from sqlcrystal.types import CardId
 
 
@@ -145,11 +146,7 @@ LEDGER_FILE = "ledger.json"
 
 def write_ledger(ledger: Ledger, folder: Path) -> Path:
     """Write the ledger into a run folder, whole or not at all."""
-    target = folder / LEDGER_FILE
-    fresh = target.with_suffix(".tmp")
-    fresh.write_bytes(msgspec.json.encode(ledger))
-    fresh.replace(target)
-    return target
+    return write_whole(folder / LEDGER_FILE, msgspec.json.encode(ledger))
 
 
 def read_ledger(folder: Path) -> Ledger:

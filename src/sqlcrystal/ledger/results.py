@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlcrystal.ledger.records import Ledger, Manifest, Outcome
+from sqlcrystal.ledger.whole_files import write_whole
 from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.scoring.verdicts import RULES
 
@@ -29,9 +30,9 @@ COLUMNS = (
 
 def write_results(ledger: Ledger, folder: Path) -> list[Path]:
     """Write the CSV, and the Parquet file where pyarrow is installed; each whole or not at all."""
-    written = [_replace(folder / RESULTS_CSV, _as_csv(ledger))]
+    written = [write_whole(folder / RESULTS_CSV, _as_csv(ledger))]
     if find_spec("pyarrow") is not None:
-        written.append(_replace(folder / RESULTS_PARQUET, _as_parquet(ledger)))
+        written.append(write_whole(folder / RESULTS_PARQUET, _as_parquet(ledger)))
     return written
 
 
@@ -89,10 +90,3 @@ def _as_parquet(ledger: Ledger) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(dict(zip(COLUMNS, arrays, strict=True))), sink)
     return sink.getvalue()
-
-
-def _replace(path: Path, content: bytes) -> Path:
-    fresh = path.with_name(path.name + ".tmp")
-    fresh.write_bytes(content)
-    fresh.replace(path)
-    return path
