@@ -39,8 +39,8 @@ class LookFirst(Probing):
             calls.append(self.ask_for_probes(attempt, previous, returned))
             own = look(self.database, calls[0].completion.text)
             probes.extend(probe for probe in own if not same_words(probe.sql, previous))
-        known = {probe.sql: probe for probe in (*(probe for spent in past for probe in spent.probes), *probes)}
-        facts = [*render_failure(returned), *suspected.misplaced, *report(tuple(known.values()))]
+        by_sql = {probe.sql: probe for probe in (*(probe for spent in past for probe in spent.probes), *probes)}
+        facts = [*render_failure(returned), *suspected.misplaced, *report(tuple(by_sql.values()))]
         sections = (render_schema(schema), render_facts(facts), render_question(attempt.question), REVISE_CLOSING)
         calls.append(self.ask("revise", self.prompt(REVISE_SYSTEM, *sections), greedy(attempt)))
         sql = extract_sql(calls[-1].completion.text)

@@ -51,13 +51,13 @@ def _load(name: str, data: Path | None, file_name: str, databases: Sequence[str]
 
 def _cases(entries: list[_BirdEntry]) -> list[Case]:
     """One case per entry; mini-dev repeats two question ids, so a repeated id gets a suffix."""
-    seen: Counter[str] = Counter()
+    uses: Counter[str] = Counter()
     cases = []
     for position, entry in enumerate(entries):
         identity = str(position if entry.question_id is None else entry.question_id)
-        seen[identity] += 1
+        uses[identity] += 1
         question = Question(
-            id=identity if seen[identity] == 1 else f"{identity}-{seen[identity]}",
+            id=identity if uses[identity] == 1 else f"{identity}-{uses[identity]}",
             database=entry.db_id,
             text=entry.question,
             evidence=entry.evidence or "",

@@ -39,10 +39,10 @@ class Benchmark(Struct, frozen=True, kw_only=True):
 
     def first(self, limit: int) -> "Benchmark":
         """At most so many questions of each database, the first ones."""
-        kept: dict[str, list[Case]] = {}
+        by_database: dict[str, list[Case]] = {}
         for case in self.cases:
-            kept.setdefault(case.question.database, []).append(case)
-        return replace(self, cases=tuple(case for members in kept.values() for case in members[:limit]))
+            by_database.setdefault(case.question.database, []).append(case)
+        return replace(self, cases=tuple(case for members in by_database.values() for case in members[:limit]))
 
     def only(self, databases: Collection[str]) -> "Benchmark":
         """The part of the benchmark that asks these databases."""

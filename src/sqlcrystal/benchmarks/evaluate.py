@@ -43,8 +43,8 @@ def score_predictions(
     rule_named(rule)
     _check_lengths(benchmark, predictions)
     chosen = benchmark.only(databases) if databases else benchmark
-    kept = set(chosen.available(skip_missing=skip_missing).databases)
-    places = [place for place, case in enumerate(benchmark.cases) if case.question.database in kept]
+    available = set(chosen.available(skip_missing=skip_missing).databases)
+    places = [place for place, case in enumerate(benchmark.cases) if case.question.database in available]
     start = time.perf_counter()
     verdicts = judge(
         _pairs(benchmark, predictions, places, rule),

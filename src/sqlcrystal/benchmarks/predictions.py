@@ -77,8 +77,8 @@ def _from_records(path: Path, records: Sequence[tuple[int, Any]], unit: str, ben
         if key in predictions:
             raise DataError(f"{path}: {unit} {number} repeats the id {key!r}")
         predictions[key] = sql or ""
-        if isinstance(named := record.get("database", record.get("db_id")), str):
-            databases[key] = named
+        if isinstance(database := record.get("database", record.get("db_id")), str):
+            databases[key] = database
     keys = _keys(path, list(predictions), benchmark)
     for position, key in enumerate(keys):
         if key in databases:

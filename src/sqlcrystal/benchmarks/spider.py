@@ -45,9 +45,7 @@ def _load(name: str, data: Path | None, file_names: Sequence[str], databases: Se
     cases = [_case(position, entry) for position, entry in enumerate(entries)]
     order = ("test_database", "database") if name == "spider-test" else ("database", "test_database")
     folders = [
-        existing
-        for wanted in order
-        if (existing := find_folder(paths[0].parent, wanted) or find_folder(folder, wanted))
+        existing for name in order if (existing := find_folder(paths[0].parent, name) or find_folder(folder, name))
     ]
     return make_benchmark(
         name, cases, locate((case.question.database for case in cases), folders=folders, given=databases)

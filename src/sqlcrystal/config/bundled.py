@@ -11,16 +11,16 @@ FOLDERS = (_PACKAGE / "studies", _PACKAGE.parent.parent / "studies")
 """Where they lie in an installed package, and in a checkout."""
 
 
-def study_path(named: Path) -> Path:
+def study_path(study: Path) -> Path:
     """The file itself, what a run's folder keeps of its study, or the bundled study of a bare name."""
-    if (kept := named / KEPT_STUDY).is_file():
-        return kept
-    if named.is_file() or named.suffix or len(named.parts) != 1:
-        return named
+    if (run_copy := study / KEPT_STUDY).is_file():
+        return run_copy
+    if study.is_file() or study.suffix or len(study.parts) != 1:
+        return study
     names = bundled_studies()
-    if named.name not in names:
-        raise DataError(f"study {named}: no such file, and no bundled study; choose from {', '.join(names)}")
-    return names[named.name]
+    if study.name not in names:
+        raise DataError(f"study {study}: no such file, and no bundled study; choose from {', '.join(names)}")
+    return names[study.name]
 
 
 def bundled_studies() -> dict[str, Path]:

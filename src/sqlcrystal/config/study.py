@@ -109,8 +109,8 @@ PLACES = ("mode", "recordings", "prices", "model", "embedder", "benchmark")
 def digest(study: StudyFile, **identities: str) -> str:
     """A name for what is measured: the study without its paths, with the digests of its model and its questions."""
     document: dict[str, Any] = msgspec.to_builtins(study)
-    for place in PLACES:
-        document.pop(place)
+    for key in PLACES:
+        document.pop(key)
     return hashlib.sha256(msgspec.json.encode({**document, **identities}, order="sorted")).hexdigest()
 
 

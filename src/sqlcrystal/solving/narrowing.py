@@ -46,9 +46,9 @@ class Narrowing:
             for other in self._neighbours[place]:
                 joined[other] = max(joined.get(other, -np.inf), scores[place] + scores[other])
         beside = sorted(joined, key=lambda place: (-joined[place], place))
-        kept = set(list(dict.fromkeys([*chosen, *beside, *ranked]))[:width])
-        named = {self._tables[place].name for place in kept}
-        words = {word for place in kept for word in _WORD.findall(self._tables[place].definition)}
+        shown = set(list(dict.fromkeys([*chosen, *beside, *ranked]))[:width])
+        named = {self._tables[place].name for place in shown}
+        words = {word for place in shown for word in _WORD.findall(self._tables[place].definition)}
         return tuple(
             table for table in self._all if (table.name in words if table.kind == "type" else table.name in named)
         )

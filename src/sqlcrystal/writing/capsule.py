@@ -69,8 +69,8 @@ def distil(model: LanguageModel, database: Database, episode: Episode) -> tuple[
     """Ask for a capsule and fence every field of it."""
     messages = prompt(episode)
     completion = model.chat(messages, sampling=SAMPLING)
-    capsule, known = read(completion.text), lexicon(database)
-    fenced = Capsule(**{field: fence(one_line(getattr(capsule, field)), episode, known) for field in LABELS})
+    capsule, words = read(completion.text), lexicon(database)
+    fenced = Capsule(**{field: fence(one_line(getattr(capsule, field)), episode, words) for field in LABELS})
     return fenced, Call(purpose="capsule", messages=messages, sampling=SAMPLING, completion=completion)
 
 

@@ -53,8 +53,8 @@ class CardWriter(ABC):
 def card_id(episode: Episode, writer: str) -> CardId:
     """The same episode, written the same way, is the same card: a digest of database, writer, question and SQL."""
     question = episode.question
-    named = "\0".join([question.database, writer, question.id, episode.sql])
-    return CardId(hashlib.sha256(named.encode()).hexdigest()[:16])
+    identity = "\0".join([question.database, writer, question.id, episode.sql])
+    return CardId(hashlib.sha256(identity.encode()).hexdigest()[:16])
 
 
 def estimate_tokens(text: str) -> int:

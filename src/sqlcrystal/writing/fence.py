@@ -47,10 +47,10 @@ def vocabulary(episode: Episode) -> str:
 
 def _is_in_episode(name: str, held: str, words: frozenset[str]) -> bool:
     """Whether the episode holds the name as it stands, or every part of a dotted one."""
-    wanted = " ".join(name.lower().split())
-    if re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", held):
+    plain = " ".join(name.lower().split())
+    if re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", held):
         return True
-    return "." in wanted and all(part in words for part in wanted.split("."))
+    return "." in plain and all(part in words for part in plain.split("."))
 
 
 def _is_name(word: str) -> bool:

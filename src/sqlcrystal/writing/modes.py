@@ -76,8 +76,8 @@ def _projected(tree: exp.Query) -> list[exp.Expr]:
 
 def _tables(tree: exp.Query) -> Bag:
     """Stored tables; a common table expression's name is not one."""
-    named = {cte.alias for cte in tree.find_all(exp.CTE)}
-    return Counter(node.name for node in tree.find_all(exp.Table) if node.name not in named)
+    common = {cte.alias for cte in tree.find_all(exp.CTE)}
+    return Counter(node.name for node in tree.find_all(exp.Table) if node.name not in common)
 
 
 def _joins(tree: exp.Query) -> Iterator[exp.Join]:

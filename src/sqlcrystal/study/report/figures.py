@@ -80,10 +80,10 @@ def _steps(facts: Facts) -> list[tuple[str, tuple[Outcome, ...], str]]:
 
 
 def _ladder(axes: "Axes", facts: Facts) -> None:
-    known = _steps(facts)
-    reached = [settings.accuracy(rows).percent or 0.0 for _, rows, _ in known]
+    steps = _steps(facts)
+    reached = [settings.accuracy(rows).percent or 0.0 for _, rows, _ in steps]
     everything = list(reached)
-    for x, ((_, rows, colour), share) in enumerate(zip(known, reached, strict=True)):
+    for x, ((_, rows, colour), share) in enumerate(zip(steps, reached, strict=True)):
         axes.hlines(share, x - 0.28, x + 0.28, color=colour, linewidth=3, zorder=3)
         seeds = [value for value in facts.by_seed(rows).values() if value is not None]
         everything += seeds
@@ -91,7 +91,7 @@ def _ladder(axes: "Axes", facts: Facts) -> None:
         axes.scatter(spread, seeds, s=18, facecolor="white", edgecolor=colour, linewidth=1.1, zorder=4)
         beside = "bottom" if x and share == reached[0] else "center"  # off the dashed line of the floor
         axes.annotate(f"{share:.1f}%", (x - 0.31, share), ha="right", va=beside, fontsize=8.5, fontweight="bold")
-    axes.hlines(reached[0], 0.3, len(known) - 0.3, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    axes.hlines(reached[0], 0.3, len(steps) - 0.3, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     for x, share in list(enumerate(reached))[1:]:
         _bracket(axes, x + 0.36, reached[0], share, f"{points(share - reached[0], 1)} pp")
     ratio = facts.ratio(facts.default)
@@ -99,8 +99,8 @@ def _ladder(axes: "Axes", facts: Facts) -> None:
     title = f"CR = {crystallized:.0f}% of the headroom" if crystallized is not None else "CR is undefined"
     axes.set_title(f"(a) {title}")
     axes.set_ylim(*accuracy_span(everything))
-    axes.set_xlim(-0.45 - 0.14 * len(known), len(known) + 0.12)  # room for the first label
-    axes.set_xticks(range(len(known)), [label for label, _, _ in known])
+    axes.set_xlim(-0.45 - 0.14 * len(steps), len(steps) + 0.12)  # room for the first label
+    axes.set_xticks(range(len(steps)), [label for label, _, _ in steps])
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("Held-out execution accuracy (%)")
 
@@ -149,15 +149,15 @@ def _databases(axes: "Axes", facts: Facts) -> None:
 def every_contrast(facts: Facts) -> Drawn:
     """All contrasts of the study with their intervals, the headline first."""
     title, lead = "All contrasts, the headline first", headline(facts)
-    named = list(oriented(facts))
-    first = [contrast for contrast in named if lead and {contrast.a, contrast.b} == {lead.a, lead.b}] or (
+    contrasts = list(oriented(facts))
+    first = [contrast for contrast in contrasts if lead and {contrast.a, contrast.b} == {lead.a, lead.b}] or (
         [lead] if lead else []
     )
-    confirmatory = [contrast for contrast in named if contrast.confirmatory and contrast not in first]
+    confirmatory = [contrast for contrast in contrasts if contrast.confirmatory and contrast not in first]
     ordered = [
         *first,
         *confirmatory,
-        *(contrast for contrast in named if contrast not in first and contrast not in confirmatory),
+        *(contrast for contrast in contrasts if contrast not in first and contrast not in confirmatory),
     ]
     judged_at_all = any(contrast.result.p_value is not None for contrast in ordered)
     if not judged_at_all or verdict(facts) == NOTHING_BANKED:

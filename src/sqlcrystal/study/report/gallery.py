@@ -41,8 +41,8 @@ class Exhibit(Struct, frozen=True, kw_only=True):
 
 def gallery(facts: Facts) -> tuple[Exhibit, ...]:
     """Stable flips first, then those with a traceable card; one per question and, where possible, per database."""
-    known = stability(facts.headline)
-    stable = {*known.stable_fixes, *known.stable_breaks}
+    flips = stability(facts.headline)
+    stable = {*flips.stable_fixes, *flips.stable_breaks}
     chosen = [
         *_choose(facts, fixes(facts.headline), stable, FIXES),
         *_choose(facts, breaks(facts.headline), stable, BREAKS),

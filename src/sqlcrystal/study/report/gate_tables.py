@@ -54,8 +54,8 @@ def exploration(facts: Facts) -> Body | None:
     first = facts.bare_with("explore")
     ratio = facts.ratio(first)
     if first and ratio:
-        known = dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True))
-        seeds_shown = (percent(known.get(seed), 0) for seed in facts.seeds)
+        by_seed = dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True))
+        seeds_shown = (percent(by_seed.get(seed), 0) for seed in facts.seeds)
         rows.append((f"{first.name}, held-out questions", *seeds_shown, percent(ratio.ratio.mean)))
     columns = (
         "Exploring before the first answer",

@@ -54,10 +54,10 @@ def permuted(facts: Facts) -> Body | None:
     for targeted, paired, arm in ladder:
         name, *figures = arm_row(facts, arm)
         rows.append((name, targeted, paired, *figures))
-    floor, kept, whole = (percent_right(facts.rows(arm)) for arm in (facts.bare, mispaired, facts.default))
+    floor, without_pairing, whole = (percent_right(facts.rows(arm)) for arm in (facts.bare, mispaired, facts.default))
     share = None
-    if floor is not None and kept is not None and whole is not None:
-        share = headroom_share(floor=floor, reached=kept, ceiling=whole)
+    if floor is not None and without_pairing is not None and whole is not None:
+        share = headroom_share(floor=floor, reached=without_pairing, ceiling=whole)
     still = unmoved(facts.cards(facts.default), facts.cards(mispaired))
     name, *columns = arm_columns(facts)
     return Body(

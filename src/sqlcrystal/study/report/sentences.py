@@ -40,16 +40,16 @@ class Sentences(Struct, frozen=True, kw_only=True):
 
 def sentences(facts: Facts, summary: Summary) -> Sentences:
     """Say what the numbers say, and no more."""
-    named = oriented(facts)
-    seen = {frozenset((finding.a, finding.b)) for finding in named}
+    own_contrasts = oriented(facts)
+    compared = {frozenset((finding.a, finding.b)) for finding in own_contrasts}
     planned = [
         finding
         for finding in findings(facts, (*MECHANISM, *DECISIONS))
-        if frozenset((finding.a, finding.b)) not in seen
+        if frozenset((finding.a, finding.b)) not in compared
     ]
     lead = headline(facts)
     first = frozenset((lead.a, lead.b)) if lead else frozenset()
-    every = [finding for finding in (*named, *planned) if frozenset((finding.a, finding.b)) != first]
+    every = [finding for finding in (*own_contrasts, *planned) if frozenset((finding.a, finding.b)) != first]
     return Sentences(
         asked=_question_sentence(facts, summary),
         found=_result_sentence(summary),
@@ -137,11 +137,13 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
             f"Repair without an oracle, on what the database engine shows, reaches {percent(summary.pe)}% (P_E)."
         )
     if summary.replay is not None:
-        kept = f", {percent(summary.retention)}% when that card is removed" if summary.retention is not None else ""
+        without_card = (
+            f", {percent(summary.retention)}% when that card is removed" if summary.retention is not None else ""
+        )
         bare = f", {percent(summary.rerun_floor)}% without memory" if summary.rerun_floor is not None else ""
         sentences.append(
             f"A banked question asked again is right {percent(summary.replay)}% of the time with its own card"
-            f"{kept}{bare}."
+            f"{without_card}{bare}."
         )
     decided = summary.verdict not in (*UNKNOWN, NOTHING_BANKED)
     effects = [effect for effect, _ in database_effects(facts)] if decided else []

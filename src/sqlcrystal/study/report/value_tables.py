@@ -208,8 +208,8 @@ def _stratum(effect: Effect) -> Row:
 
 
 def _hardness(label: str) -> tuple[int, str]:
-    known = ("simple", "easy", "moderate", "medium", "challenging", "hard", "extra")
-    return known.index(label) if label in known else len(known), label
+    levels = ("simple", "easy", "moderate", "medium", "challenging", "hard", "extra")
+    return levels.index(label) if label in levels else len(levels), label
 
 
 def data(facts: Facts) -> Body | None:

@@ -85,12 +85,12 @@ def _lines(axes: "Axes", facts: Facts, grid: Grid, label: str, title: str) -> No
     floor = percent_right(facts.rows(facts.bare))
     if floor is not None:
         axes.axhline(floor, color=QUIET, linewidth=1.0, linestyle=(0, (4, 3)), label="no memory")
-    every = sorted({x for members in grid.values() for x, _ in members})
-    step = 0.06 * (len(every) - 1) / max(len(grid), 1)
+    positions = sorted({x for members in grid.values() for x, _ in members})
+    step = 0.06 * (len(positions) - 1) / max(len(grid), 1)
     for index, (name, members) in enumerate(grid.items()):
         colour, marker = PALETTE[index % len(PALETTE)], MARKERS[index % len(MARKERS)]
         shift = step * (index - (len(grid) - 1) / 2)
-        xs = [every.index(x) + shift for x, _ in members]
+        xs = [positions.index(x) + shift for x, _ in members]
         seeds = [_by_seed(facts, arm) for _, arm in members]
         for x, values in zip(xs, seeds, strict=True):
             axes.scatter([x] * len(values), values, s=12, color=colour, alpha=0.35, marker=marker, linewidth=0)
@@ -103,7 +103,7 @@ def _lines(axes: "Axes", facts: Facts, grid: Grid, label: str, title: str) -> No
             linewidth=1.6,
             label=name,
         )
-    axes.set_xticks(range(len(every)), [f"{x:g}" for x in every])
+    axes.set_xticks(range(len(positions)), [f"{x:g}" for x in positions])
     axes.set_xlabel(label)
     axes.set_ylabel("Held-out execution accuracy (%)")
     axes.set_title(title)

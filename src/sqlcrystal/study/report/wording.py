@@ -81,5 +81,5 @@ def plural(count: int, word: str) -> str:
 
 def listed(items: Iterable[str]) -> str:
     """Items as a sentence lists them."""
-    known = list(items)
-    return known[0] if len(known) == 1 else f"{', '.join(known[:-1])} and {known[-1]}" if known else ""
+    words = list(items)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
