@@ -25,11 +25,21 @@ _COLUMNS = (
 _SPENT = ("calls", "prompt_tokens", "completion_tokens", "seconds")
 _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
+_SHOWN = answers.c.twin_of == ""
 _BY_ID = ById(answers, kind="answer")
 _TRACE = Statement(sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name")))
 _VERDICT = Statement(sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name")))
+_DIGESTS = Statement(
+    sa.select(answers.c.result_digest)
+    .where(
+        _SHOWN,
+        answers.c.database == sa.bindparam("database"),
+        answers.c.question_key == sa.bindparam("question_key"),
+    )
+    .order_by(answers.c.seq.desc())
+    .limit(sa.bindparam("most"))
+)
 _USE = Statement(answer_cards.insert().inline())
-_SHOWN = answers.c.twin_of == ""
 
 
 @cache
@@ -112,6 +122,11 @@ class AnswerStore:
         wanted = {name: value for name, value in (("database", database), ("question_key", key)) if value is not None}
         found = self._backend.rows(_recent(*wanted), {**wanted, "most": limit})
         return [_ANSWER.decode(document) for (document,) in found]
+
+    def digests(self, question: str, *, database: str, limit: int) -> list[str]:
+        """What the latest shown answers to a question returned, by its digest, newest first."""
+        wanted = {"database": database, "question_key": question_key(question), "most": limit}
+        return [digest for (digest,) in self._backend.rows(_DIGESTS, wanted)]
 
     def leaning_on(self, ids: Iterable[CardId]) -> list[AnswerRecord]:
         """Every answer that had one of these cards in its prompt, oldest first."""

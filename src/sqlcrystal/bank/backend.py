@@ -26,6 +26,8 @@ class Engine(Protocol):
     sqlalchemy: sa.Engine
     errors: type[Exception]
     """What the driver raises."""
+    readers: int
+    """Connections that may look at the same moment."""
 
     def take_lock(self, connection: sa.Connection, /) -> None:
         """Let one writer in at a time, so that what it reads is what it writes over."""
@@ -61,7 +63,7 @@ class Backend:
         self.where = engine.where
         self._turn = threading.RLock()
         self._own = threading.local()
-        self._readers = Readers(engine.direct_reader, errors=engine.errors)
+        self._readers = Readers(engine.direct_reader, most=engine.readers, errors=engine.errors)
         try:
             with self.explained(), engine.sqlalchemy.connect() as connection:
                 current = is_current(connection)

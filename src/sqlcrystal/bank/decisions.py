@@ -11,7 +11,7 @@ from sqlcrystal.bank.answers import AnswerStore
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import document, is_new, now
 from sqlcrystal.bank.episodes import read_episode
-from sqlcrystal.bank.records import Decided, Decision, Proposal, Verdict
+from sqlcrystal.bank.records import AnswerRecord, Decided, Decision, Proposal, Verdict
 from sqlcrystal.bank.statements import Statement, direct
 from sqlcrystal.bank.tables import answers, decisions, proposals
 from sqlcrystal.errors import BankError
@@ -37,7 +37,7 @@ class DecisionStore:
 
     def decide(
         self,
-        answer_id: str,
+        answer: AnswerRecord | str,
         verdict: Verdict,
         *,
         by: str,
@@ -52,10 +52,10 @@ class DecisionStore:
         The verdict that stands already, on the same SQL, is given back as it is: saying it twice makes nothing twice.
         """
         with self._backend.writing() as connection:
-            answer = self._answers.get(answer_id)
+            answer = self._answers.get(answer) if isinstance(answer, str) else answer
             standing = self.standing(answer.id)
             if standing is not None and (standing.verdict, standing.sql, standing.proposal) == (verdict, sql, proposal):
-                return Decided(standing, new=False)
+                return Decided(standing, new=False, before=standing)
             decision = Decision(
                 id=_name(answer.id, verdict, sql, proposal, standing.id if standing else ""),
                 database=answer.database,
@@ -71,7 +71,7 @@ class DecisionStore:
                 note=note,
             )
             self._append(connection, decision)
-            return Decided(decision, new=True)
+            return Decided(decision, new=True, before=standing)
 
     def revoke_card(self, card_id: str, *, database: str, by: str, signal: str, note: str = "") -> Decision | None:
         """Take back what made a card: the verdict on its answer falls; None if that was done before."""

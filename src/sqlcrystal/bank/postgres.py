@@ -31,6 +31,8 @@ _MEANING = {
 class PostgresEngine:
     """Commits wait for the disk whatever the server's default is; writers that look before they write take turns."""
 
+    readers = 8  # a look takes less than a millisecond, and a server has few connections to give
+
     def __init__(self, url: str, *, create: bool, busy_seconds: float) -> None:
         """Connect, and make the schema if it is to be made."""
         if find_spec("psycopg") is None:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from sqlcrystal.bank.statements import Direct
+from sqlcrystal.bank.statements import Direct, direct
 from sqlcrystal.errors import BankError
 
 APPLICATION_ID = 0x53514C43  # "SQLC": tells a store from any other SQLite file before anything is written to it
@@ -32,6 +32,7 @@ class SqliteEngine:
     """Write-ahead log, synced at every commit; one writer at a time, readers never wait."""
 
     errors: type[Exception] = sqlite3.Error
+    readers = 64  # an open file each, and nobody waits for one
 
     def __init__(self, path: Path, *, create: bool, busy_seconds: float) -> None:
         """Look at the file first: one that is something else is left untouched."""
@@ -123,9 +124,9 @@ def _begin(connection: sa.Connection) -> None:
     options = connection.get_execution_options()
     if options.get("sqlcrystal_writing"):
         # IMMEDIATE takes the write lock first, so that what is read inside is what is written over.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        direct(connection).driver.execute("BEGIN IMMEDIATE", ())
     elif begin := options.get("sqlcrystal_begin"):
-        connection.exec_driver_sql(begin)
+        direct(connection).driver.execute(begin, ())
 
 
 def _belongs_to_a_store(connection: sqlite3.Connection) -> bool:

@@ -15,8 +15,6 @@ from sqlalchemy.dialects import sqlite
 Values = Mapping[str, object]
 Rows = list[tuple[Any, ...]]
 Processor = Callable[[Any], Any]
-READERS = 8
-"""Connections that read at the same moment: a look takes less than a millisecond, and a server has few to give."""
 
 
 class Driver(Protocol):
@@ -116,12 +114,12 @@ def _known(processors: "dict[Any, Processor | None]") -> "dict[Any, Processor]":
 class Readers:
     """A few open connections that only look, each at its own moment."""
 
-    def __init__(self, opened: Callable[[], Direct], *, errors: type[Exception]) -> None:
-        """Open one when it is first needed; `errors` are the driver's."""
+    def __init__(self, opened: Callable[[], Direct], *, most: int, errors: type[Exception]) -> None:
+        """Open one when it is first needed, at most so many; `errors` are the driver's."""
         self._open = opened
         self._errors = errors
         self._idle: deque[Direct] = deque()
-        self._room = BoundedSemaphore(READERS)
+        self._room = BoundedSemaphore(most)
 
     def rows(self, statement: Statement, values: Values) -> Rows:
         """What a statement finds; a connection that has died since its last look is replaced."""

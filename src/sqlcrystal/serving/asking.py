@@ -178,7 +178,8 @@ def _offer(site: Site, draft: Draft, record: AnswerRecord) -> tuple[Offer, Propo
         return None
     from sqlcrystal.serving.replay import adaptation
 
-    found = adaptation(site, draft.question, [found.card for found in draft.retrieved])
+    near = [found.card for found in draft.retrieved]
+    found = adaptation(site, draft.question, near, fingerprint=record.fingerprint)
     if found is None or result_digest(found.execution) == record.result_digest:
         return None
     offer = Offer(id=new_proposal_id(), card=found.card.id, sql=found.sql, exchanged=found.exchanged)
