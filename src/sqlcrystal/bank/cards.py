@@ -23,6 +23,7 @@ from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode
 
 _CARD = msgspec.json.Decoder(Card)
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value
+_ANY = Statement(sa.select(cards.c.seq).where(cards.c.database == sa.bindparam("database"), _ACTIVE).limit(1))
 _AT_A_TIME = 500
 _BY_ID = ById(cards, kind="card")
 
@@ -60,6 +61,10 @@ class CardStore:
     def databases(self) -> Sequence[str]:
         """Every database that has an active card, by name."""
         return self._distinct(cards.c.database, _ACTIVE)
+
+    def serves(self, database: str) -> bool:
+        """Whether a database has an active card; none is read."""
+        return bool(self.backend.rows(_ANY, {"database": database}))
 
     def cards(self, database: str) -> tuple[Card, ...]:
         """The active cards of one database in the order they were banked; the same tuple until that changes."""

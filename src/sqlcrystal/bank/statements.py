@@ -15,6 +15,7 @@ from sqlalchemy.dialects import sqlite
 Values = Mapping[str, object]
 Rows = list[tuple[Any, ...]]
 Processor = Callable[[Any], Any]
+_NAMED: sa.Dialect = sqlite.dialect(paramstyle="named")
 
 
 class Driver(Protocol):
@@ -77,8 +78,7 @@ class _Compiled:
 
     def __init__(self, statement: Any, dialect: sa.Dialect, names: list[str]) -> None:
         # Named values, whatever the driver's own style is: both drivers can take a dictionary.
-        if dialect.name == "sqlite":
-            dialect = sqlite.dialect(paramstyle="named")
+        dialect = _NAMED if dialect.name == "sqlite" else dialect
         compiled = statement.compile(dialect=dialect, column_keys=names)
         self.text = str(compiled)
         self._fixed: Values = compiled.params

@@ -52,6 +52,12 @@ class Store:
         with self.backend.writing():
             yield
 
+    @contextmanager
+    def appending(self) -> Iterator[None]:
+        """The same for what only adds rows, such as answers: it waits for no writer where the engine spares that."""
+        with self.backend.appending():
+            yield
+
     def revoke(
         self,
         *,

@@ -71,8 +71,8 @@ def _keep(
     salt = secrets.token_hex(8)
     lasting = kept(desk, site, record, salt)
     proposed = _offer(site, draft, record)
-    with desk.store.transaction():
-        desk.remember(site)
+    desk.remember(site)
+    with desk.store.appending():
         desk.store.answers.save(lasting, kept_trace(site, draft.episode))
         if twin is not None:
             desk.store.answers.save(kept(desk, site, twin, salt))
