@@ -31,16 +31,16 @@ def replay(desk: Desk, site: Site, question: Question) -> Draft | None:
         if isinstance(execution, Rows):
             return _draft(question, card, card.sql, execution, score=1.0)
     near = desk.memory(site).recall(question)
-    found = adaptation(site, question, [each.card for each in near])
+    found = adaptation(site, question, [each.card for each in near], fingerprint=fingerprint)
     if found is None or not found.confirmed:
         return None
     score = next(each.score for each in near if each.card.id == found.card.id)
     return _draft(question, found.card, found.sql, found.execution, score=score, adapted=True)
 
 
-def adaptation(site: Site, question: Question, cards: Sequence[Card]) -> Adaptation | None:
+def adaptation(site: Site, question: Question, cards: Sequence[Card], *, fingerprint: str) -> Adaptation | None:
     """The nearest of these cards whose question differs in literals only, if its query runs with the new ones."""
-    fingerprint, dialect = site.database.fingerprint(), site.database.dialect
+    dialect = site.database.dialect
     for card in cards:
         made = exchange(card, question.text, dialect) if card.fingerprint == fingerprint else None
         if made is None:
