@@ -11,19 +11,24 @@ from msgspec import Struct
 
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import now
+from sqlcrystal.bank.statements import Statement
 from sqlcrystal.bank.tables import token_scopes, tokens
 from sqlcrystal.errors import BankError
 
 EVERY_DATABASE = "*"
 PREFIX = "sqlc_"
 _GRANTS: "sa.Select[Any]" = (
-    sa.select(tokens, token_scopes.c.database, token_scopes.c.scope)
+    sa.select(
+        *(tokens.c[name] for name in ("id", "person", "made_at", "made_by", "ends_at", "revoked_at")),
+        token_scopes.c.database,
+        token_scopes.c.scope,
+    )
     .join(token_scopes, token_scopes.c.token == tokens.c.id)
     .order_by(tokens.c.made_at, tokens.c.id)
 )
-# Made once: every request looks its token up, and building a statement takes longer than running it.
-_BY_DIGEST = _GRANTS.where(tokens.c.digest == sa.bindparam("value"))
-_BY_ID = _GRANTS.where(tokens.c.id == sa.bindparam("value"))
+_ALL = Statement(_GRANTS)
+_BY_DIGEST = Statement(_GRANTS.where(tokens.c.digest == sa.bindparam("value")))
+_BY_ID = Statement(_GRANTS.where(tokens.c.id == sa.bindparam("value")))
 
 
 class Scope(StrEnum):
@@ -98,22 +103,23 @@ class TokenStore:
 
     def all(self) -> list[Grant]:
         """Every token ever issued, revoked ones too, oldest first."""
-        return self._grants(_GRANTS, {})
+        return self._grants(_ALL, {})
 
-    def _grants(self, query: "sa.Select[Any]", given: dict[str, str]) -> list[Grant]:
-        with self._backend.reading() as connection:
-            rows = connection.execute(query, given).all()
+    def _grants(self, statement: Statement, given: dict[str, str]) -> list[Grant]:
+        told: dict[tuple[str, ...], set[tuple[str, Scope]]] = {}
+        for *grant, database, scope in self._backend.rows(statement, given):
+            told.setdefault(tuple(grant), set()).add((database, Scope(scope)))
         return [
             Grant(
-                id=row.id,
-                person=row.person,
-                scopes=frozenset((other.database, Scope(other.scope)) for other in rows if other.id == row.id),
-                made_at=row.made_at,
-                made_by=row.made_by,
-                ends_at=row.ends_at,
-                revoked_at=row.revoked_at,
+                id=name,
+                person=person,
+                scopes=frozenset(scopes),
+                made_at=made_at,
+                made_by=made_by,
+                ends_at=ends_at,
+                revoked_at=revoked_at,
             )
-            for row in {row.id: row for row in rows}.values()
+            for (name, person, made_at, made_by, ends_at, revoked_at), scopes in told.items()
         ]
 
 

@@ -12,6 +12,7 @@ from sqlcrystal.bank.by_id import ById
 from sqlcrystal.bank.card_rows import document, is_new
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting
+from sqlcrystal.bank.statements import Statement, direct
 from sqlcrystal.bank.tables import answer_cards, answers
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.types import CardId, Episode
@@ -24,16 +25,27 @@ _COLUMNS = (
 _SPENT = ("calls", "prompt_tokens", "completion_tokens", "seconds")
 _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
-_BY_ID = ById(answers, kind="answer")
-_TRACE = sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name"))
-_VERDICT = sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name"))
 _SHOWN = answers.c.twin_of == ""
+_BY_ID = ById(answers, kind="answer")
+_TRACE = Statement(sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name")))
+_VERDICT = Statement(sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name")))
+_DIGESTS = Statement(
+    sa.select(answers.c.result_digest)
+    .where(
+        _SHOWN,
+        answers.c.database == sa.bindparam("database"),
+        answers.c.question_key == sa.bindparam("question_key"),
+    )
+    .order_by(answers.c.seq.desc())
+    .limit(sa.bindparam("most"))
+)
+_USE = Statement(answer_cards.insert().inline())
 
 
 @cache
-def _recent(*columns: str) -> "sa.Select[Any]":
+def _recent(*columns: str) -> Statement:
     query = sa.select(answers.c.document).where(_SHOWN).order_by(answers.c.seq.desc()).limit(sa.bindparam("most"))
-    return query.where(*(answers.c[column] == sa.bindparam(column) for column in columns))
+    return Statement(query.where(*(answers.c[column] == sa.bindparam(column) for column in columns)))
 
 
 @cache
@@ -85,26 +97,22 @@ class AnswerStore:
         with self._backend.appending() as connection:
             new = is_new(connection, answers, row)
             if new and uses:
-                connection.execute(answer_cards.insert(), uses)
+                _USE.each(direct(connection), uses)
         return new
 
     def get(self, answer_id: str) -> AnswerRecord:
         """One answer; the start of its id will do where only one has it."""
-        with self._backend.reading() as connection:
-            return _ANSWER.decode(_BY_ID.document(connection, answer_id, where=self._backend.where))
+        return _ANSWER.decode(_BY_ID.document(self._backend, answer_id))
 
     def trace(self, answer_id: str) -> Episode | None:
         """How an answer came about: its attempt, rounds and probes; None where that was not kept."""
-        with self._backend.reading() as connection:
-            row = connection.execute(_TRACE, {"name": answer_id}).first()
-            row = row or connection.execute(_TRACE, {"name": self.get(answer_id).id}).one()
-        trace: bytes | None = row.trace
+        rows = self._backend.rows(_TRACE, {"name": answer_id})
+        ((trace,),) = rows or self._backend.rows(_TRACE, {"name": self.get(answer_id).id})
         return None if trace is None else read_episode(trace)
 
     def verdict(self, answer_id: str) -> str:
         """The verdict that stands on an answer, or nothing."""
-        with self._backend.reading() as connection:
-            return connection.scalar(_VERDICT, {"name": answer_id}) or ""
+        return next((str(verdict) for (verdict,) in self._backend.rows(_VERDICT, {"name": answer_id})), "")
 
     def recent(
         self, *, database: str | None = None, question: str | None = None, limit: int = 50
@@ -112,9 +120,13 @@ class AnswerStore:
         """The latest shown answers, newest first: of one database, or to one question however it is laid out."""
         key = None if question is None else question_key(question)
         wanted = {name: value for name, value in (("database", database), ("question_key", key)) if value is not None}
-        with self._backend.reading() as connection:
-            documents = connection.scalars(_recent(*wanted), {**wanted, "most": limit})
-            return [_ANSWER.decode(document) for document in documents]
+        rows = self._backend.rows(_recent(*wanted), {**wanted, "most": limit})
+        return [_ANSWER.decode(document) for (document,) in rows]
+
+    def digests(self, question: str, *, database: str, limit: int) -> list[str]:
+        """What the latest shown answers to a question returned, by its digest, newest first."""
+        wanted = {"database": database, "question_key": question_key(question), "most": limit}
+        return [digest for (digest,) in self._backend.rows(_DIGESTS, wanted)]
 
     def leaning_on(self, ids: Iterable[CardId]) -> list[AnswerRecord]:
         """Every answer that had one of these cards in its prompt, oldest first."""

@@ -12,6 +12,7 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from sqlcrystal.bank.migrations import is_current, migrate
+from sqlcrystal.bank.statements import Direct, Readers, Rows, Statement, Values, direct
 from sqlcrystal.errors import BankError
 
 BUSY_SECONDS = 30.0
@@ -23,6 +24,10 @@ class Engine(Protocol):
     where: str
     """How errors and reports name the store; never with a password."""
     sqlalchemy: sa.Engine
+    errors: type[Exception]
+    """What the driver raises."""
+    readers: int
+    """Connections that may look at the same moment."""
 
     def take_lock(self, connection: sa.Connection, /) -> None:
         """Let one writer in at a time, so that what it reads is what it writes over."""
@@ -32,11 +37,15 @@ class Engine(Protocol):
         """A connection for a quick look; two statements may see two moments."""
         ...
 
+    def direct_reader(self) -> Direct:
+        """The same without SQLAlchemy, for whoever keeps and closes it."""
+        ...
+
     def snapshot(self) -> sa.Connection:
         """A connection that sees one moment of the store, however long the reader takes."""
         ...
 
-    def meaning(self, error: sa.exc.DBAPIError, /) -> str:
+    def meaning(self, error: BaseException | None, /) -> str:
         """What the driver's error means to the person at the keyboard."""
         ...
 
@@ -54,6 +63,7 @@ class Backend:
         self.where = engine.where
         self._turn = threading.RLock()
         self._own = threading.local()
+        self._readers = Readers(engine.direct_reader, most=engine.readers, errors=engine.errors)
         try:
             with self.explained(), engine.sqlalchemy.connect() as connection:
                 current = is_current(connection)
@@ -91,6 +101,12 @@ class Backend:
             return
         with self.explained(), self.engine.reader() as connection:
             yield connection
+
+    def rows(self, statement: Statement, values: Values) -> Rows:
+        """What a statement made once finds: in this thread's open transaction, if there is one."""
+        own = getattr(self._own, "connection", None)
+        with self.explained():
+            return self._readers.rows(statement, values) if own is None else statement.rows(direct(own), values)
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
@@ -139,6 +155,8 @@ class Backend:
         try:
             yield
         except sa.exc.DBAPIError as error:
+            raise BankError(f"{self.where}: {self.engine.meaning(error.orig)}") from error
+        except self.engine.errors as error:
             raise BankError(f"{self.where}: {self.engine.meaning(error)}") from error
         except sa.exc.TimeoutError as error:
             raise BankError(f"{self.where}: every connection has been busy for too long") from error
@@ -148,6 +166,7 @@ class Backend:
     def close(self) -> None:
         """Close every connection; what was acknowledged is already on disk."""
         with self._turn:
+            self._readers.close()
             self.engine.sqlalchemy.dispose()
 
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from sqlcrystal.bank.records import Added, Change, Entry
+from sqlcrystal.bank.statements import Statement, direct
 from sqlcrystal.bank.tables import cards, changes, episodes, revisions
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
@@ -30,17 +31,9 @@ def upsert(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postg
     return _upsert(connection.dialect.name, table)
 
 
-def insert_once(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
-    """An insert that leaves a row with the same key as it is; its values are given when it is executed."""
-    return _insert_once(connection.dialect.name, table)
-
-
 def is_new(connection: sa.Connection, table: sa.Table, row: Mapping[str, object]) -> bool:
     """Insert a row by its id; False when one of this id is there already, which stays as it is."""
-    return connection.scalar(_returning_id(connection.dialect.name, table), row) is not None
-
-
-# Statements are made once: building one takes longer than running it.
+    return bool(_new_row(table).rows(direct(connection), row))
 
 
 def _upsert(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
@@ -51,23 +44,30 @@ def _upsert(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.Insert
     return postgresql.insert(table)
 
 
-@cache
 def _insert_once(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
     return _upsert(dialect, table).on_conflict_do_nothing()
 
 
 @cache
-def _returning_id(dialect: str, table: sa.Table) -> "sa.Executable":
-    return _insert_once(dialect, table).returning(table.c.id)
+def _new_row(table: sa.Table) -> Statement:
+    return Statement(lambda dialect: _insert_once(dialect, table).returning(table.c.id))
 
 
-@cache
-def _bump(dialect: str) -> "sqlite.Insert | postgresql.Insert":
+def _next_revision(dialect: str) -> "sqlite.Insert | postgresql.Insert":
     return _upsert(dialect, revisions).on_conflict_do_update(
         index_elements=[revisions.c.database], set_={"revision": revisions.c.revision + 1}
     )
 
 
+_BUMP = Statement(_next_revision)
+_EPISODE = Statement(lambda dialect: _insert_once(dialect, episodes))
+_CARD = Statement(cards.insert().inline())
+_CHANGE = Statement(changes.insert().inline())
+_SAME_ONE = Statement(
+    sa.select(cards.c.id, cards.c.content, cards.c.database).where(
+        sa.or_(cards.c.id == sa.bindparam("name"), cards.c.content == sa.bindparam("said"))
+    )
+)
 _SAME = sa.select(cards.c.id, cards.c.content, cards.c.database).where(
     sa.or_(
         cards.c.id.in_(sa.bindparam("ids", expanding=True)),
@@ -108,20 +108,25 @@ def insert(connection: sa.Connection, entries: Sequence[Entry]) -> list[Added]:
         added.append(Added(id=card.id, new=True))
     if episode_rows:
         traces = [{"digest": digest, "document": trace} for digest, trace in episode_rows.items()]
-        connection.execute(insert_once(connection, episodes), traces)
+        _EPISODE.each(direct(connection), traces)
     if new:
-        connection.execute(cards.insert(), new)
+        _CARD.each(direct(connection), new)
     if change_rows:
-        connection.execute(changes.insert(), change_rows)
+        _CHANGE.each(direct(connection), change_rows)
     return added
 
 
 def _kept(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> dict[str, tuple[str, str]]:
     """The id and database of each card that has one of these ids or contents, by either."""
     ids, contents = ([row[column] for row in rows] for column in ("id", "content"))
+    found: Iterable[Sequence[str]]
+    if len(rows) == 1:  # a verdict's card
+        found = _SAME_ONE.rows(direct(connection), {"name": ids[0], "said": contents[0]})
+    else:
+        found = connection.execute(_SAME, {"ids": ids, "contents": contents})
     kept = {}
-    for row in connection.execute(_SAME, {"ids": ids, "contents": contents}):
-        kept[row.id] = kept[row.content] = (row.id, row.database)
+    for name, content, database in found:
+        kept[name] = kept[content] = (name, database)
     return kept
 
 
@@ -133,13 +138,13 @@ def update(connection: sa.Connection, card: Card) -> None:
 def revise(connection: sa.Connection, databases: Iterable[str]) -> None:
     """Let every process know that these databases' cards have changed."""
     for database in sorted(set(databases)):
-        connection.execute(_bump(connection.dialect.name), {"database": database, "revision": 1})
+        _BUMP.rows(direct(connection), {"database": database, "revision": 1})
 
 
 def note(connection: sa.Connection, card_id: str, *, by: str, action: str, before: str, after: str, why: str) -> None:
     """Remember what was done to a card."""
     change = Change(at=now(), by=by, action=action, before=str(before), after=str(after), reason=why)
-    connection.execute(changes.insert(), _change_row(card_id, change))
+    _CHANGE.rows(direct(connection), _change_row(card_id, change))
 
 
 def drop_episode(connection: sa.Connection, digest: str | None) -> None:

@@ -5,7 +5,6 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -16,6 +15,7 @@ from sqlcrystal.bank.card_rows import drop_episode, history_of, insert, note, no
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import Added, Change, Entry
 from sqlcrystal.bank.served import MEMORY, Served, caught_up, revision_of
+from sqlcrystal.bank.statements import Statement
 from sqlcrystal.bank.tables import cards, episodes
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
@@ -23,18 +23,19 @@ from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode
 
 _CARD = msgspec.json.Decoder(Card)
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value
+_ANY = Statement(sa.select(cards.c.seq).where(cards.c.database == sa.bindparam("database"), _ACTIVE).limit(1))
 _AT_A_TIME = 500
 _BY_ID = ById(cards, kind="card")
 
 
 @cache
-def _fitting(*columns: str) -> "sa.Select[Any]":
+def _fitting(*columns: str) -> Statement:
     """The statement for cards that have given values, since a moment for that of admission; made once of each kind."""
     query = sa.select(cards.c.document).order_by(cards.c.seq)
     for column in columns:
         value: sa.BindParameter[str] = sa.bindparam(column)
         query = query.where(cards.c.admitted_at >= value if column == "admitted_at" else cards.c[column] == value)
-    return query
+    return Statement(query)
 
 
 class CardStore:
@@ -61,16 +62,19 @@ class CardStore:
         """Every database that has an active card, by name."""
         return self._distinct(cards.c.database, _ACTIVE)
 
+    def serves(self, database: str) -> bool:
+        """Whether a database has an active card; none is read."""
+        return bool(self.backend.rows(_ANY, {"database": database}))
+
     def cards(self, database: str) -> tuple[Card, ...]:
         """The active cards of one database in the order they were banked; the same tuple until that changes."""
         # What a transaction reads of its own may be rolled back, so it neither uses nor leaves a snapshot.
         apart = self.backend.in_transaction
-        with self.backend.reading() as connection:
-            revision = revision_of(connection, database)
-            known = None if apart else self._served.recall(database)
-            if known is not None and known.revision == revision:
-                return known.cards
-            served = caught_up(connection, database, revision, known)
+        revision = revision_of(self.backend, database)
+        known = None if apart else self._served.recall(database)
+        if known is not None and known.revision == revision:
+            return known.cards
+        served = caught_up(self.backend, database, revision, known)
         return served.cards if apart else self._served.keep(database, served)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -103,13 +107,11 @@ class CardStore:
         wanted |= {"signal": signal, "admitted_by": admitted_by, "admitted_at": since}
         wanted |= {"question_key": None if question is None else question_key(question)}
         given = {column: str(value) for column, value in wanted.items() if value is not None}
-        with self.backend.reading() as connection:
-            return [_CARD.decode(document) for document in connection.scalars(_fitting(*given), given)]
+        return [_CARD.decode(document) for (document,) in self.backend.rows(_fitting(*given), given)]
 
     def get(self, card_id: str) -> Card:
         """One card, whatever its status; the start of an id will do where only one card has it."""
-        with self.backend.reading() as connection:
-            return _CARD.decode(_BY_ID.document(connection, card_id, where=self.where))
+        return _CARD.decode(_BY_ID.document(self.backend, card_id))
 
     def episode(self, card_id: str) -> Episode | None:
         """The episode a card came from, with its attempt, rounds and question; None if it came without one."""

@@ -11,17 +11,20 @@ from sqlcrystal.bank.answers import AnswerStore
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import document, is_new, now
 from sqlcrystal.bank.episodes import read_episode
-from sqlcrystal.bank.records import Decided, Decision, Proposal, Verdict
+from sqlcrystal.bank.records import AnswerRecord, Decided, Decision, Proposal, Verdict
+from sqlcrystal.bank.statements import Statement, direct
 from sqlcrystal.bank.tables import answers, decisions, proposals
 from sqlcrystal.errors import BankError
 
 _TOLD = tuple(decisions.c[field] for field in Decision.__struct_fields__)
 _LAST: "sa.Select[Any]" = sa.select(*_TOLD).order_by(decisions.c.seq.desc()).limit(1)
-_ON_ANSWER = _LAST.where(decisions.c.answer == sa.bindparam("name"))
-_ON_CARD = _LAST.where(decisions.c.card == sa.bindparam("name"))
-_MADE = decisions.c.verdict.in_([Verdict.CONFIRMED.value, Verdict.CORRECTED.value])
-_STANDS = answers.update().where(answers.c.id == sa.bindparam("name"))
-_THAT_MADE = _ON_CARD.where(_MADE, decisions.c.answer != "")
+_MADE = sa.or_(*(decisions.c.verdict == verdict.value for verdict in (Verdict.CONFIRMED, Verdict.CORRECTED)))
+_OF_CARD = decisions.c.card == sa.bindparam("name")
+_ON_ANSWER = Statement(_LAST.where(decisions.c.answer == sa.bindparam("name")))
+_ON_CARD = Statement(_LAST.where(_OF_CARD))
+_THAT_MADE = Statement(_LAST.where(_OF_CARD, _MADE, decisions.c.answer != ""))
+_STANDS = Statement(answers.update().where(answers.c.id == sa.bindparam("name")))
+_DECIDED = Statement(decisions.insert().inline())
 
 
 class DecisionStore:
@@ -34,7 +37,7 @@ class DecisionStore:
 
     def decide(
         self,
-        answer_id: str,
+        answer: AnswerRecord | str,
         verdict: Verdict,
         *,
         by: str,
@@ -49,10 +52,10 @@ class DecisionStore:
         The verdict that stands already, on the same SQL, is given back as it is: saying it twice makes nothing twice.
         """
         with self._backend.writing() as connection:
-            answer = self._answers.get(answer_id)
+            answer = self._answers.get(answer) if isinstance(answer, str) else answer
             standing = self.standing(answer.id)
             if standing is not None and (standing.verdict, standing.sql, standing.proposal) == (verdict, sql, proposal):
-                return Decided(standing, new=False)
+                return Decided(standing, new=False, before=standing)
             decision = Decision(
                 id=_name(answer.id, verdict, sql, proposal, standing.id if standing else ""),
                 database=answer.database,
@@ -68,7 +71,7 @@ class DecisionStore:
                 note=note,
             )
             self._append(connection, decision)
-            return Decided(decision, new=True)
+            return Decided(decision, new=True, before=standing)
 
     def revoke_card(self, card_id: str, *, database: str, by: str, signal: str, note: str = "") -> Decision | None:
         """Take back what made a card: the verdict on its answer falls; None if that was done before."""
@@ -121,7 +124,7 @@ class DecisionStore:
             if value is not None:
                 query = query.where(decisions.c[column] == value)
         with self._backend.reading() as connection:
-            return [_decision(row) for row in connection.execute(query)]
+            return [_decision(tuple(row)) for row in connection.execute(query)]
 
     # ── proposals ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -151,14 +154,13 @@ class DecisionStore:
         return _proposal(row)
 
     def _append(self, connection: sa.Connection, decision: Decision) -> None:
-        connection.execute(decisions.insert(), {**msgspec.structs.asdict(decision), "verdict": str(decision.verdict)})
+        said = {**msgspec.structs.asdict(decision), "verdict": str(decision.verdict)}
+        _DECIDED.rows(direct(connection), said)
         if decision.answer:
-            connection.execute(_STANDS, {"name": decision.answer, "verdict": str(decision.verdict)})
+            _STANDS.rows(direct(connection), {"name": decision.answer, "verdict": said["verdict"]})
 
-    def _last(self, query: "sa.Select[Any]", name: str) -> Decision | None:
-        with self._backend.reading() as connection:
-            row = connection.execute(query, {"name": name}).first()
-        return None if row is None else _decision(row)
+    def _last(self, statement: Statement, name: str) -> Decision | None:
+        return next(map(_decision, self._backend.rows(statement, {"name": name})), None)
 
 
 def _name(*parts: str) -> str:
@@ -166,8 +168,8 @@ def _name(*parts: str) -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 
-def _decision(row: "sa.Row[tuple[str, ...]]") -> Decision:
-    told = {field: row._mapping[field] for field in Decision.__struct_fields__}
+def _decision(row: tuple[str, ...]) -> Decision:
+    told: dict[str, Any] = dict(zip(Decision.__struct_fields__, row, strict=True))
     return Decision(**told | {"verdict": Verdict(told["verdict"])})
 
 

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,7 +16,9 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.tables import cards, revisions
+from sqlcrystal.bank.served import revision_of
+from sqlcrystal.bank.statements import Statement
+from sqlcrystal.bank.tables import cards
 from sqlcrystal.errors import BankError
 from sqlcrystal.protocols import Embedder
 from sqlcrystal.types import Card, CardId, CardStatus, Retrieved
@@ -36,6 +38,17 @@ CREATE TABLE IF NOT EXISTS card_vectors (
     PRIMARY KEY (embedder, card)
 )"""
 _vectors = sa.table("card_vectors", sa.column("embedder"), sa.column("card"), sa.column("database"))
+_LAST_CARD = Statement(sa.select(sa.func.coalesce(sa.func.max(cards.c.seq), 0)))
+
+
+class _Ready(NamedTuple):
+    """As of which revision a database was looked at, and whether it is searched here."""
+
+    revision: int
+    large: bool
+
+
+_NEVER = _Ready(-1, large=False)
 
 
 class Neighbours:
@@ -47,21 +60,32 @@ class Neighbours:
         self._backend = bank.backend
         self._embedder = embedder
         self._indexed_from = indexed_from
-        self._ready: dict[str, tuple[int, bool]] = {}
+        self._ready: dict[str, _Ready] = {}
         self._lock = Lock()
 
     def covers(self, database: str) -> bool:
         """Whether this database is to be searched here: it lies in PostgreSQL, and has more cards than the limit."""
-        if self._backend.dialect != "postgresql":
+        if self._backend.dialect != "postgresql" or not self._store_is_large():
             return False
+        revision = revision_of(self._backend, database)
+        if self._ready.get(database, _NEVER).revision < revision:
+            self._look_again(database, revision)
+        return self._ready[database].large
+
+    def _store_is_large(self) -> bool:
+        """Whether any database can be: cards are numbered, so that nobody has to count them for every question."""
+        ((last,),) = self._backend.rows(_LAST_CARD, {})
+        return int(last) > self._indexed_from
+
+    def _look_again(self, database: str, revision: int) -> None:
+        """Count the cards of a database that has changed, and give those of a large one their vectors."""
         with self._lock:
-            revision = self._revision(database)
-            if self._ready.get(database, (-1, False))[0] != revision:
-                large = self._count(database) > self._indexed_from
-                if large:
-                    self._catch_up(database)
-                self._ready[database] = (revision, large)
-            return self._ready[database][1]
+            if self._ready.get(database, _NEVER).revision >= revision:  # another thread did while this one waited
+                return
+            large = self._count(database) > self._indexed_from
+            if large:
+                self._catch_up(database)
+            self._ready[database] = _Ready(revision, large)
 
     def nearest(
         self, database: str, query: NDArray[np.float32], *, k: int, exclude: Collection[CardId] = ()
@@ -144,10 +168,6 @@ class Neighbours:
         active = (cards.c.database == database) & (cards.c.status == CardStatus.ACTIVE.value)
         with self._backend.reading() as connection:
             return connection.scalar(sa.select(sa.func.count()).select_from(cards).where(active)) or 0
-
-    def _revision(self, database: str) -> int:
-        with self._backend.reading() as connection:
-            return connection.scalar(sa.select(revisions.c.revision).where(revisions.c.database == database)) or 0
 
     def _key(self, database: str) -> Iterable[tuple[str, str]]:
         return (("embedder", self._embedder.digest), ("database", database))

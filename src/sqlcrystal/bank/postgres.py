@@ -4,9 +4,11 @@ Not guaranteed: that a forgotten datum leaves the server's write-ahead log and b
 """
 
 from importlib.util import find_spec
+from typing import Any
 
 import sqlalchemy as sa
 
+from sqlcrystal.bank.statements import Direct
 from sqlcrystal.errors import BankError, ConfigError
 
 SCHEMA = "sqlcrystal"
@@ -29,6 +31,8 @@ _MEANING = {
 class PostgresEngine:
     """Commits wait for the disk whatever the server's default is; writers that look before they write take turns."""
 
+    readers = 8  # a look takes less than a millisecond, and a server has few connections to give
+
     def __init__(self, url: str, *, create: bool, busy_seconds: float) -> None:
         """Connect, and make the schema if it is to be made."""
         if find_spec("psycopg") is None:
@@ -47,6 +51,8 @@ class PostgresEngine:
             pool_timeout=busy_seconds,
             connect_args={"connect_timeout": CONNECT_SECONDS},
         )
+        driver: Any = self.sqlalchemy.dialect.dbapi
+        self.errors: type[Exception] = driver.Error
         sa.event.listen(self.sqlalchemy, "connect", self._set_up)
         try:
             self._prepare(create=create)
@@ -62,14 +68,22 @@ class PostgresEngine:
         """Without a transaction: each statement is one trip to the server."""
         return self.sqlalchemy.connect().execution_options(isolation_level="AUTOCOMMIT")
 
+    def direct_reader(self) -> Direct:
+        """Made as SQLAlchemy's are, and taken out of its pool."""
+        pooled = self.sqlalchemy.raw_connection()
+        driver: Any = pooled.driver_connection
+        pooled.detach()
+        driver.autocommit = True
+        return Direct(driver, self.sqlalchemy.dialect)
+
     def snapshot(self) -> sa.Connection:
         """Repeatable read, streamed, so that an export does not fill this process."""
         return self.sqlalchemy.connect().execution_options(isolation_level="REPEATABLE READ", stream_results=True)
 
-    def meaning(self, error: sa.exc.DBAPIError) -> str:
+    def meaning(self, error: BaseException | None) -> str:
         """By the SQLSTATE, else the server's first line."""
-        state = getattr(error.orig, "sqlstate", None) or ""
-        lines = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
+        state = getattr(error, "sqlstate", None) or ""
+        lines = str(error).strip().splitlines() or [type(error).__name__]
         known = next((text for code, text in _MEANING.items() if state.startswith(code)), "")
         return known or (lines[0] if state else f"cannot connect: {lines[-1].strip()}")
 
@@ -103,4 +117,4 @@ class PostgresEngine:
                     raise BankError(f"{self.where}: there is no bank here yet")
                 connection.execute(sa.text(f"CREATE SCHEMA {SCHEMA}"))
         except sa.exc.DBAPIError as error:
-            raise BankError(f"{self.where}: {self.meaning(error)}") from error
+            raise BankError(f"{self.where}: {self.meaning(error.orig)}") from error

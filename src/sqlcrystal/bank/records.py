@@ -116,10 +116,11 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class Decided(Struct, frozen=True):
-    """The decision that stands, and whether it was new: the same verdict again changes nothing."""
+    """The decision that stands, whether it was new (the same verdict again changes nothing), and what stood before."""
 
     decision: Decision
     new: bool
+    before: Decision | None = None
 
 
 class Proposal(Struct, frozen=True, kw_only=True):

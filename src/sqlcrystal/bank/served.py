@@ -5,6 +5,8 @@ from threading import Lock
 import msgspec
 import sqlalchemy as sa
 
+from sqlcrystal.bank.backend import Backend
+from sqlcrystal.bank.statements import Statement
 from sqlcrystal.bank.tables import cards, changes, revisions
 from sqlcrystal.types import Card, CardStatus
 
@@ -15,14 +17,14 @@ _CARD = msgspec.json.Decoder(Card)
 _DATABASE: "sa.BindParameter[str]" = sa.bindparam("database")
 _CARD_SEEN: "sa.BindParameter[int]" = sa.bindparam("card")
 _CHANGE_SEEN: "sa.BindParameter[int]" = sa.bindparam("change")
-_REVISION = sa.select(revisions.c.revision).where(revisions.c.database == _DATABASE)
-_LAST_CHANGE = sa.select(sa.func.coalesce(sa.func.max(changes.c.seq), 0))
-_TOUCHED = (
+_REVISION = Statement(sa.select(revisions.c.revision).where(revisions.c.database == _DATABASE))
+_LAST_CHANGE = Statement(sa.select(sa.func.coalesce(sa.func.max(changes.c.seq), 0)))
+_TOUCHED = Statement(
     sa.select(sa.func.count())
     .select_from(changes.outerjoin(cards, cards.c.id == changes.c.card))
     .where(changes.c.seq > _CHANGE_SEEN, sa.or_(cards.c.id.is_(None), cards.c.database == _DATABASE))
 )
-_LATER = (
+_LATER = Statement(
     sa.select(cards.c.seq, cards.c.document)
     .where(cards.c.database == _DATABASE, cards.c.status == CardStatus.ACTIVE.value, cards.c.seq > _CARD_SEEN)
     .order_by(cards.c.seq)
@@ -39,28 +41,28 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     last_change: int = 0
 
 
-def revision_of(connection: sa.Connection, database: str) -> int:
+def revision_of(backend: Backend, database: str) -> int:
     """The number that every change of a database's cards moves on."""
-    return connection.scalar(_REVISION, {"database": database}) or 0
+    return next((int(revision) for (revision,) in backend.rows(_REVISION, {"database": database})), 0)
 
 
-def caught_up(connection: sa.Connection, database: str, revision: int, known: Snapshot | None) -> Snapshot:
+def caught_up(backend: Backend, database: str, revision: int, known: Snapshot | None) -> Snapshot:
     """The cards as they are now: what was added since a known snapshot, or all where a card of it has changed.
 
     The revision was read before, and changes are read before cards: what is written meanwhile is read again next time.
     Writers take turns, so that a later number was committed later.
     """
-    last_change = connection.scalar(_LAST_CHANGE) or 0
+    ((last_change,),) = backend.rows(_LAST_CHANGE, {})
     if known is not None and last_change > known.last_change:
-        touched = connection.scalar(_TOUCHED, {"change": known.last_change, "database": database})
+        ((touched,),) = backend.rows(_TOUCHED, {"change": known.last_change, "database": database})
         known = None if touched else known
     before = known or Snapshot()
-    rows = connection.execute(_LATER, {"database": database, "card": before.last_card}).all()
+    rows = backend.rows(_LATER, {"database": database, "card": before.last_card})
     return Snapshot(
         revision=revision,
-        cards=(*before.cards, *(_CARD.decode(row.document) for row in rows)) if rows else before.cards,
-        size=before.size + sum(len(row.document) for row in rows),
-        last_card=rows[-1].seq if rows else before.last_card,
+        cards=(*before.cards, *(_CARD.decode(document) for _, document in rows)) if rows else before.cards,
+        size=before.size + sum(len(document) for _, document in rows),
+        last_card=rows[-1][0] if rows else before.last_card,
         last_change=last_change,
     )
 

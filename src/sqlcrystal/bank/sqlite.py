@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
+from sqlcrystal.bank.statements import Direct, direct
 from sqlcrystal.errors import BankError
 
 APPLICATION_ID = 0x53514C43  # "SQLC": tells a store from any other SQLite file before anything is written to it
@@ -30,6 +31,9 @@ _MEANING = {
 class SqliteEngine:
     """Write-ahead log, synced at every commit; one writer at a time, readers never wait."""
 
+    errors: type[Exception] = sqlite3.Error
+    readers = 64  # an open file each, and nobody waits for one
+
     def __init__(self, path: Path, *, create: bool, busy_seconds: float) -> None:
         """Look at the file first: one that is something else is left untouched."""
         self.path = path
@@ -45,7 +49,7 @@ class SqliteEngine:
         try:
             self._prepare()
         except sqlite3.Error as error:
-            raise BankError(f"{path}: {_meaning(error)}") from error
+            raise BankError(f"{path}: {self.meaning(error)}") from error
         self.sqlalchemy = sa.create_engine(
             "sqlite://", creator=self._connect, poolclass=sa.pool.QueuePool, pool_size=8, max_overflow=56
         )
@@ -58,13 +62,18 @@ class SqliteEngine:
         """Without a transaction: each statement sees its own moment."""
         return self.sqlalchemy.connect()
 
+    def direct_reader(self) -> Direct:
+        """Without a transaction either."""
+        return Direct(self._connect(), self.sqlalchemy.dialect)
+
     def snapshot(self) -> sa.Connection:
         """A deferred transaction sees the moment of its first read."""
         return self.sqlalchemy.connect().execution_options(sqlcrystal_begin="BEGIN")
 
-    def meaning(self, error: sa.exc.DBAPIError) -> str:
+    def meaning(self, error: BaseException | None) -> str:
         """By SQLite's own name of the error."""
-        return _meaning(error.orig)
+        name = getattr(error, "sqlite_errorname", "") or ""
+        return next((text for code, text in _MEANING.items() if name.startswith(code)), str(error))
 
     def erase(self) -> None:
         """Move the log into the file and empty it; secure_delete has overwritten the rows there."""
@@ -115,9 +124,9 @@ def _begin(connection: sa.Connection) -> None:
     options = connection.get_execution_options()
     if options.get("sqlcrystal_writing"):
         # IMMEDIATE takes the write lock first, so that what is read inside is what is written over.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        direct(connection).driver.execute("BEGIN IMMEDIATE", ())
     elif begin := options.get("sqlcrystal_begin"):
-        connection.exec_driver_sql(begin)
+        direct(connection).driver.execute(begin, ())
 
 
 def _belongs_to_a_store(connection: sqlite3.Connection) -> bool:
@@ -125,8 +134,3 @@ def _belongs_to_a_store(connection: sqlite3.Connection) -> bool:
     if connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
         return True
     return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
-
-
-def _meaning(error: BaseException | None) -> str:
-    name = getattr(error, "sqlite_errorname", "") or ""
-    return next((text for code, text in _MEANING.items() if name.startswith(code)), str(error))

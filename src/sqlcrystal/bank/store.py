@@ -41,10 +41,21 @@ class Store:
         self.tokens = TokenStore(self.backend)
         self.places = PlaceStore(self.backend)
 
+    @property
+    def is_file(self) -> bool:
+        """Whether a look is a matter of microseconds: no server has to be asked."""
+        return self.backend.dialect == "sqlite"
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Everything this thread writes inside the block is kept together, or none of it."""
         with self.backend.writing():
+            yield
+
+    @contextmanager
+    def appending(self) -> Iterator[None]:
+        """The same for what only adds rows, such as answers: it waits for no writer where the engine spares that."""
+        with self.backend.appending():
             yield
 
     def revoke(

@@ -25,10 +25,15 @@ class Indexed:
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """At most k cards of the question's database, nearest first."""
-        neighbours = self._neighbours_of(bank) if isinstance(bank, CardStore) else None
-        if neighbours is None or not checked_width(k) or not neighbours.covers(question.database):
+        if not checked_width(k) or not isinstance(bank, CardStore):
             return self._dense.retrieve(question, bank, k=k, exclude=exclude)
+        if not bank.serves(question.database):
+            return []
+        # Before all cards are read: what is wrong with the embedder is told at once.
         query = self._vectors.embed([question.text])[0]
+        neighbours = self._neighbours_of(bank)
+        if not neighbours.covers(question.database):
+            return self._dense.retrieve(question, bank, k=k, exclude=exclude)
         return neighbours.nearest(question.database, query, k=k, exclude=excluded_ids(exclude))
 
     def _neighbours_of(self, bank: CardStore) -> Neighbours:

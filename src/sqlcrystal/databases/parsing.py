@@ -8,6 +8,7 @@ import contextlib
 import logging
 import re
 import threading
+from functools import cache
 
 import msgspec
 from msgspec import Struct
@@ -97,6 +98,12 @@ def tokenize(sql: str, dialect: str, *, max_characters: int = MAX_CHARACTERS) ->
 def grammar(dialect: str) -> str:
     """The sqlglot dialect that parses this dialect's SQL."""
     return GRAMMARS.get(dialect.lower(), dialect.lower())
+
+
+@cache
+def language(dialect: str) -> Dialect:
+    """What writes a tree in this dialect: by its name, sqlglot would make one for every statement."""
+    return Dialect.get_or_raise(grammar(dialect))
 
 
 class _Readers(threading.local):

@@ -1,4 +1,8 @@
-"""The ledger: the facts of one study, from which every table, figure and sentence of a report is generated."""
+"""The ledger: the facts of one study, from which every table, figure and sentence of a report is generated.
+
+Its rows, a hundred thousand and more, are kept out of the garbage collector (gc=False), which would walk all of them
+again and again while they are read: they cannot form cycles.
+"""
 
 from pathlib import Path
 
@@ -35,7 +39,7 @@ class Arm(Struct, frozen=True, kw_only=True):
         return self.retriever != "none" and self.k > 0
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """One question answered under one arm, seed and setting: a row of results.csv and results.parquet."""
 
     arm: str
@@ -66,7 +70,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """The calls of each repair round; empty in ledgers that did not keep them."""
 
 
-class BankedCard(Struct, frozen=True, kw_only=True):
+class BankedCard(Struct, frozen=True, kw_only=True, gc=False):
     """A card in an arm's bank; `right` is the audit's bit, which no stage ever saw."""
 
     arm: str

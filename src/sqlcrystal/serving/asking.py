@@ -71,8 +71,8 @@ def _keep(
     salt = secrets.token_hex(8)
     lasting = kept(desk, site, record, salt)
     proposed = _offer(site, draft, record)
-    with desk.store.transaction():
-        desk.remember(site)
+    desk.remember(site)
+    with desk.store.appending():
         desk.store.answers.save(lasting, kept_trace(site, draft.episode))
         if twin is not None:
             desk.store.answers.save(kept(desk, site, twin, salt))
@@ -178,7 +178,8 @@ def _offer(site: Site, draft: Draft, record: AnswerRecord) -> tuple[Offer, Propo
         return None
     from sqlcrystal.serving.replay import adaptation
 
-    adapted = adaptation(site, draft.question, [retrieved.card for retrieved in draft.retrieved])
+    near = [retrieved.card for retrieved in draft.retrieved]
+    adapted = adaptation(site, draft.question, near, fingerprint=record.fingerprint)
     if adapted is None or result_digest(adapted.execution) == record.result_digest:
         return None
     offer = Offer(id=new_proposal_id(), card=adapted.card.id, sql=adapted.sql, exchanged=adapted.exchanged)

@@ -42,9 +42,8 @@ def bank_card(
     if desk.keeps_no_values(record.database):
         card, trace, note = kept_card(desk, record, card), None, ""
     with store.transaction():
-        before = store.decisions.standing(record.id)
         decided = store.decisions.decide(
-            record.id,
+            record,
             verdict,
             by=given.by,
             signal=given.signal,
@@ -54,7 +53,7 @@ def bank_card(
             bank=lambda: _add(desk, card, trace),
         )
         kept = CardId(decided.decision.card)
-        replaced = _supersede(desk, record, before, kept=kept, by=given.by) if decided.new else ()
+        replaced = _supersede(desk, record, decided.before, kept=kept, by=given.by) if decided.new else ()
     return _ruling(record, decided.decision, kept, replaced, new=decided.new)
 
 
@@ -66,7 +65,7 @@ def reject_answer(
     note = "" if desk.keeps_no_values(record.database) else note
     with store.transaction():
         decided = store.decisions.decide(
-            record.id, Verdict.REJECTED, by=by, signal=signal, sql=record.sql or "", note=note, proposal=proposal
+            record, Verdict.REJECTED, by=by, signal=signal, sql=record.sql or "", note=note, proposal=proposal
         )
         same = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)
         wrong = [card.id for card in same if card.sql == record.sql] if decided.new else []

@@ -62,4 +62,4 @@ def _name(verifier: Verifier) -> str:
 
 
 def _decide(desk: Desk, record: AnswerRecord, verdict: Verdict, *, by: str, signal: str, note: str) -> None:
-    desk.store.decisions.decide(record.id, verdict, by=by, signal=signal, sql=record.sql or "", note=note)
+    desk.store.decisions.decide(record, verdict, by=by, signal=signal, sql=record.sql or "", note=note)

@@ -117,11 +117,12 @@ class Crystal:
 
     # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def confirm(self, answer: ServedAnswer | str, *, by: str = "", note: str = "") -> "Ruling":
+    def confirm(self, answer: ServedAnswer | AnswerRecord | str, *, by: str = "", note: str = "") -> "Ruling":
         """Vouch for an answer or a proposal: it becomes a card."""
         from sqlcrystal.serving import verdicts
 
-        return verdicts.confirm(self.desk, _name(answer), by=by, note=note)
+        known = answer.id if isinstance(answer, ServedAnswer) else answer
+        return verdicts.confirm(self.desk, known, by=by, note=note)
 
     def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> "Correction":
         """Give the right SQL for an answer's question: it becomes a card in your name."""

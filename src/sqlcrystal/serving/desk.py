@@ -166,10 +166,9 @@ class Desk:
 
     def memory(self, site: Site, *, own: bool = True) -> Memory:
         """What questions over a database may be told; `own` lets a question see the card that came from itself."""
-        bank = self.bank
-        if self.team.cards == 0 or not bank.cards(site.name):
+        if self.team.cards == 0 or not self.store_exists() or not self.store.bank.serves(site.name):
             return NoMemory()
-        return BankMemory(bank, self.retriever, k=self.team.cards, own=own)
+        return BankMemory(self.store.bank, self.retriever, k=self.team.cards, own=own)
 
     @property
     def retriever(self) -> Retriever:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from sqlcrystal.databases.parsing import Unparsable, grammar, parse
+from sqlcrystal.databases.parsing import Unparsable, language, parse
 from sqlcrystal.types import Card
 
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -33,7 +33,7 @@ def exchange(card: Card, question: str, dialect: str) -> Exchanged | None:
     query = parse(card.sql, dialect)
     for literal in list(query.find_all(exp.Literal)):
         literal.replace(_exchanged(literal, changed))
-    return Exchanged(query.sql(grammar(dialect), copy=False), changed)
+    return Exchanged(query.sql(language(dialect), copy=False), changed)
 
 
 def other_values(card: Card, question: str, dialect: str) -> tuple[tuple[str, str], ...]:
@@ -81,7 +81,7 @@ def _form(sql: str, asked: str, dialect: str) -> _Form | None:
 
 @lru_cache(maxsize=10_000)
 def _laid_out(sql: str, dialect: str) -> str:
-    return parse(sql, dialect).sql(grammar(dialect), copy=False)
+    return parse(sql, dialect).sql(language(dialect), copy=False)
 
 
 def _plain(text: str) -> str:

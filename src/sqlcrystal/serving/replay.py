@@ -31,16 +31,16 @@ def replay(desk: Desk, site: Site, question: Question) -> Draft | None:
         if isinstance(execution, Rows):
             return _draft(question, card, card.sql, execution, score=1.0)
     near = desk.memory(site).recall(question)
-    adapted = adaptation(site, question, [neighbour.card for neighbour in near])
+    adapted = adaptation(site, question, [neighbour.card for neighbour in near], fingerprint=fingerprint)
     if adapted is None or not adapted.confirmed:
         return None
     score = next(neighbour.score for neighbour in near if neighbour.card.id == adapted.card.id)
     return _draft(question, adapted.card, adapted.sql, adapted.execution, score=score, adapted=True)
 
 
-def adaptation(site: Site, question: Question, cards: Sequence[Card]) -> Adaptation | None:
+def adaptation(site: Site, question: Question, cards: Sequence[Card], *, fingerprint: str) -> Adaptation | None:
     """The nearest of these cards whose question differs in literals only, if its query runs with the new ones."""
-    fingerprint, dialect = site.database.fingerprint(), site.database.dialect
+    dialect = site.database.dialect
     for card in cards:
         exchanged = exchange(card, question.text, dialect) if card.fingerprint == fingerprint else None
         if exchanged is None:

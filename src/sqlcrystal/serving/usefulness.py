@@ -28,8 +28,7 @@ def spread(desk: Desk, draft: Draft, digest: str) -> float:
     results = [digest, *(result_digest(turn.execution) for turn in tried)]
     if desk.store_exists():
         asked = draft.question
-        earlier = desk.store.answers.recent(database=asked.database, question=asked.text, limit=LOOKED_AT)
-        results += [answer.result_digest for answer in earlier]
+        results += desk.store.answers.digests(asked.text, database=asked.database, limit=LOOKED_AT)
     (_, most), *_ = Counter(results).most_common(1)
     return round(1 - most / len(results), 6)
 

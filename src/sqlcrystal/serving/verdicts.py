@@ -40,15 +40,15 @@ class Rejection(Struct, frozen=True, kw_only=True):
     rows: Rows | None = None
 
 
-def confirm(desk: Desk, name: str, *, by: str = "", note: str = "") -> Ruling:
+def confirm(desk: Desk, answer: AnswerRecord | str, *, by: str = "", note: str = "") -> Ruling:
     """Vouch for an answer, or for what a repair proposed: it becomes a card."""
     person = desk.person(by)
-    if name.startswith("p-"):
-        proposal = _store(desk).decisions.proposal(name)
+    if isinstance(answer, str) and answer.startswith("p-"):
+        proposal = _store(desk).decisions.proposal(answer)
         record = desk.store.answers.get(proposal.answer)
         episode = proposal.episode or replace(_episode(desk, record), source="adapted", sql=proposal.sql, rounds=())
         return _bank(desk, record, episode, by=person, note=note, verdict=Verdict.CORRECTED, proposal=proposal.id)
-    record = _answer(desk, name, person)
+    record = _answer(desk, answer, person) if isinstance(answer, str) else answer
     if record.sql is None or record.error:
         raise UserError(f"answer {record.id}: there is nothing to confirm, its SQL does not run; reject it with --sql")
     return _bank(desk, record, _episode(desk, record), by=person, note=note, verdict=Verdict.CONFIRMED)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, HTTPException, Path, Query, Request
 from starlette.responses import Response
 
-from sqlcrystal.bank import Scope
+from sqlcrystal.bank import AnswerRecord, Scope
 from sqlcrystal.interfaces.server.access import Calling
 from sqlcrystal.interfaces.server.reach import (
     answer_for,
@@ -61,10 +61,13 @@ STREAM: dict[int | str, dict[str, Any]] = {
 @router.post("/ask", response_model=AnswerShape, responses=STREAM)
 async def ask(body: AskBody, request: Request, caller: Calling, work: Working) -> Response:
     """Answer a question over one database."""
-    database = await work.call(lambda: database_for(work.crystal, caller, body.database))
+    database = await work.peek(lambda: database_for(work.crystal, caller, body.database))
     tell = partial(told_answer, work.crystal)
-    asked = work.ask(body.question, database=database, person=caller.person, memory=body.memory, tell=tell)
-    if wants_events(request):
+    streamed = wants_events(request)
+    asked = work.ask(
+        body.question, database=database, person=caller.person, memory=body.memory, tell=tell, watched=streamed
+    )
+    if streamed:
         return event_stream(_events(asked))
     await ended(asked)
     if asked.answer is None:
@@ -115,10 +118,10 @@ async def confirm(answer_id: Id, body: NoteBody, caller: Calling, work: Working)
 
     def judge() -> dict[str, object]:
         if answer_id.startswith("p-"):
-            name = proposal_for(work.crystal, caller, answer_id).id
+            meant: AnswerRecord | str = proposal_for(work.crystal, caller, answer_id).id
         else:
-            name = answer_for(work.crystal, caller, answer_id, Scope.JUDGE).id
-        return told_ruling(work.crystal.confirm(name, by=caller.person, note=body.note))
+            meant = answer_for(work.crystal, caller, answer_id, Scope.JUDGE)
+        return told_ruling(work.crystal.confirm(meant, by=caller.person, note=body.note))
 
     return _counted(work, await work.write(judge))
 
@@ -158,7 +161,7 @@ async def undo(answer_id: Id, caller: Calling, work: Working) -> Response:
 @router.post("/run", response_model=RowsShape)
 async def run(body: RunBody, caller: Calling, work: Working) -> Response:
     """Run one read-only statement behind the guard."""
-    database = await work.call(lambda: database_for(work.crystal, caller, body.database))
+    database = await work.peek(lambda: database_for(work.crystal, caller, body.database))
     return json_reply(told_rows(await work.long(database, lambda: work.crystal.run(body.sql, database))))
 
 

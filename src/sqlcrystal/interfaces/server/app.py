@@ -57,7 +57,7 @@ def make_app(crystal: "Crystal", settings: ServerSettings | None = None) -> Fast
     mounts = _add_mcp(app, work)
 
     async def recognise(request: Request) -> Caller | None:
-        return await work.call(lambda: recognised(request, crystal.store.tokens))
+        return await work.peek(lambda: recognised(request, crystal.store.tokens))
 
     app.add_middleware(BodyLimit, limit=settings.body_bytes)
     app.add_middleware(Gate, recognise=recognise, rate=RateLimit(settings.requests_per_minute), metrics=metrics)

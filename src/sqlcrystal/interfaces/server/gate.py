@@ -81,7 +81,7 @@ class Gate:
                 self._metrics.overhead_seconds.labels(_route(scope)).observe(max(0.0, seconds - aside.seconds))
 
     async def _refusal(self, request: Request) -> Response | None:
-        path = request.url.path
+        path: str = request.scope["path"]
         if path in OPEN or path.startswith(OPEN_FOLDER):
             address = f"address {request.client.host if request.client else ''}"
             if path == "/login" and (wait := self._rate.seconds_to_wait(address)):

@@ -101,7 +101,9 @@ def told_answer(crystal: "Crystal", given: "ServedAnswer | AnswerRecord") -> dic
     """An answer as JSON; whether it had memory is not told before a verdict stands."""
     from sqlcrystal.serving import UsedCard
 
-    standing = crystal.store.decisions.standing(given.id)
+    # Of an answer given this moment nobody but the team's own checks can have said anything yet.
+    spoken = isinstance(given, AnswerRecord) or bool(given.checked)
+    standing = crystal.store.decisions.standing(given.id) if spoken else None
     judged = standing is not None and standing.verdict in JUDGED
     if isinstance(given, AnswerRecord):
         cards = [UsedCard.of(card, use.score) for use in given.cards if (card := known_card(crystal, use.card))]

@@ -10,6 +10,7 @@ from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.server.app import make_app
 from sqlcrystal.interfaces.server.logs import log_lines
 from sqlcrystal.interfaces.server.settings import ServerSettings
+from sqlcrystal.serving.warming import warm_up
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, log_level: str) -> None:
     """Serve until SIGTERM or Ctrl+C."""
     log_lines(log_level)
+    warm_up(crystal.desk)
     app = make_app(crystal, settings)
     from sqlcrystal.interfaces.server.tracing import trace
 
