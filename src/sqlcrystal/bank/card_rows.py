@@ -119,13 +119,13 @@ def insert(connection: sa.Connection, entries: Sequence[Entry]) -> list[Added]:
 def _kept(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> dict[str, tuple[str, str]]:
     """The id and database of each card that has one of these ids or contents, by either."""
     ids, contents = ([row[column] for row in rows] for column in ("id", "content"))
-    found: Iterable[Sequence[str]]
+    same: Iterable[Sequence[str]]
     if len(rows) == 1:  # a verdict's card
-        found = _SAME_ONE.rows(direct(connection), {"name": ids[0], "said": contents[0]})
+        same = _SAME_ONE.rows(direct(connection), {"name": ids[0], "said": contents[0]})
     else:
-        found = connection.execute(_SAME, {"ids": ids, "contents": contents})
+        same = connection.execute(_SAME, {"ids": ids, "contents": contents})
     kept = {}
-    for name, content, database in found:
+    for name, content, database in same:
         kept[name] = kept[content] = (name, database)
     return kept
 

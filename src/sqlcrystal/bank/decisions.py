@@ -154,10 +154,10 @@ class DecisionStore:
         return _proposal(row)
 
     def _append(self, connection: sa.Connection, decision: Decision) -> None:
-        said = {**msgspec.structs.asdict(decision), "verdict": str(decision.verdict)}
-        _DECIDED.rows(direct(connection), said)
+        values = {**msgspec.structs.asdict(decision), "verdict": str(decision.verdict)}
+        _DECIDED.rows(direct(connection), values)
         if decision.answer:
-            _STANDS.rows(direct(connection), {"name": decision.answer, "verdict": said["verdict"]})
+            _STANDS.rows(direct(connection), {"name": decision.answer, "verdict": values["verdict"]})
 
     def _last(self, statement: Statement, name: str) -> Decision | None:
         return next(map(_decision, self._backend.rows(statement, {"name": name})), None)

@@ -50,9 +50,9 @@ def direct(connection: sa.Connection) -> Direct:
 class Statement:
     """One statement, written once for both engines; always given values of the same names, and never a list of them."""
 
-    def __init__(self, made: "sa.Executable | Callable[[str], sa.Executable]") -> None:
+    def __init__(self, statement: "sa.Executable | Callable[[str], sa.Executable]") -> None:
         """Of a statement, or of how to make it for a dialect's name."""
-        self._made = made
+        self._statement = statement
         self._compiled: dict[str, _Compiled] = {}
 
     def rows(self, connection: Direct, values: Values) -> Rows:
@@ -68,8 +68,8 @@ class Statement:
 
     def _for(self, dialect: sa.Dialect, values: Values) -> "_Compiled":
         if dialect.name not in self._compiled:
-            made = self._made(dialect.name) if callable(self._made) else self._made
-            self._compiled[dialect.name] = _Compiled(made, dialect, list(values))
+            statement = self._statement(dialect.name) if callable(self._statement) else self._statement
+            self._compiled[dialect.name] = _Compiled(statement, dialect, list(values))
         return self._compiled[dialect.name]
 
 
