@@ -131,16 +131,30 @@ def test_what_runs_sql_from_text_can_never_be_allowed() -> None:
         ("postgres", "SELECT rolpassword FROM pg_authid"),
         ("postgres", "TABLE pg_shadow"),
         ("postgres", 'SELECT * FROM pg_catalog."pg_authid"'),
+        ("postgres", "SELECT histogram_bounds FROM pg_stats WHERE tablename = 'pg_authid'"),
+        ("postgres", "SELECT chunk_data FROM pg_toast.pg_toast_2619"),
         ("mysql", "SELECT * FROM mysql.user"),
         ("mysql", "SELECT * FROM `mysql`.`global_priv`"),
         ("duckdb", "SELECT * FROM duckdb_secrets()"),
         ("duckdb", "SELECT * FROM duckdb_logs"),
+        ("duckdb", "SELECT setting FROM pg_catalog.pg_settings"),
     ],
 )
 def test_catalogues_with_secrets_are_not_read(dialect: str, sql: str) -> None:
     refusal = guard.check(sql, dialect)
     assert refusal is not None
     assert refusal.kind is FailureKind.REFUSED
+
+
+@pytest.mark.parametrize("sql", ["FROM (SHOW databases)", "FROM (DESC team)", "SELECT * FROM (SUMMARIZE team)"])
+def test_what_describes_duckdb_stands_for_a_table_where_a_person_asks_and_not_a_model(sql: str) -> None:
+    assert isinstance(guard.read(sql, "duckdb"), Failure)
+    assert isinstance(guard.read(sql, "duckdb", inspect=True), guard.Statement)
+
+
+@pytest.mark.parametrize("sql", ["FROM (SUMMARIZE pg_settings)", "FROM (SUMMARIZE '/etc/passwd')"])
+def test_a_person_describes_no_secret_and_no_file_either(sql: str) -> None:
+    assert isinstance(guard.read(sql, "duckdb", inspect=True), Failure)
 
 
 @pytest.mark.parametrize("engine_name", ["postgres", "mysql"])

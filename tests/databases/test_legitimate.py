@@ -11,7 +11,7 @@ STATEMENTS = tomllib.loads(Path(__file__).parents[1].joinpath("legitimate.toml")
 
 def test_every_legitimate_statement_gives_rows(engine: str, url: str) -> None:
     database = open_database(url)
-    lines = STATEMENTS[engine].strip().splitlines()
+    lines = [*STATEMENTS["everywhere"].strip().splitlines(), *STATEMENTS[engine].strip().splitlines()]
     results = {line: database.execute(line.replace("⏎", "\n")) for line in lines}
     database.close()
     assert {line: result for line, result in results.items() if isinstance(result, Failure)} == {}

@@ -10,6 +10,7 @@ import pytest
 from fuzzing import is_late
 from memory import peak_megabytes
 from sqlcrystal.databases import open_database
+from sqlcrystal.databases.limits import MAX_MESSAGE
 from sqlcrystal.types import Failure, FailureKind, Rows
 
 LIMIT = 1.0
@@ -20,6 +21,7 @@ ENDLESS = {
         "SELECT trim(hex(zeroblob(400000)), replace(hex(zeroblob(200000)), '0', 'a') || '0')",
         "SELECT hex(zeroblob(4000000)) LIKE '%' || substr(hex(zeroblob(5000)), 1, 9000) || '1'",
         "SELECT printf('%.*c', 2147483647, 'x')",
+        "SELECT " + ", ".join(f"sum(id + {n}) OVER (ORDER BY id + {n})" for n in range(1000)) + " FROM team",
     ],
     "duckdb": ["SELECT levenshtein(repeat('a', 100000), repeat('b', 100000))"],
     "postgres": ["SELECT count(*) FROM generate_series(1, 1000000000)"],
@@ -89,6 +91,23 @@ def test_a_statement_that_the_server_goes_on_running_is_named(mysql_url: str) ->
     assert isinstance(result, Failure)
     assert result.kind is FailureKind.TIMEOUT
     assert "the server still runs it (connection" in result.message
+
+
+LONG_MESSAGES = {
+    "sqlite": "SELECT json_extract('{}', 'x' || hex(zeroblob(20000)))",
+    "duckdb": "SELECT error(repeat('x', 1000000))",
+    "postgres": "SELECT repeat('x', 1000000)::date",
+}
+
+
+@pytest.mark.parametrize("engine_name", LONG_MESSAGES)
+def test_what_an_engine_says_of_a_failure_is_cut(engine_name: str, request: pytest.FixtureRequest) -> None:
+    database = open_database(request.getfixturevalue(f"{engine_name}_url"))
+    result = database.execute(LONG_MESSAGES[engine_name], timeout=30)
+    database.close()
+    assert isinstance(result, Failure)
+    assert result.kind is FailureKind.ENGINE
+    assert len(result.message) <= MAX_MESSAGE
 
 
 def test_expressions_that_double_at_each_step_are_planned_by_a_process_that_can_be_ended(sqlite_url: str) -> None:

@@ -77,6 +77,11 @@ def test_what_is_rebuilt_is_read_again_as_the_same(engine: str, text: str) -> No
         ("postgres", "SELECT 'a' --x\n'b'", "SELECT 'a'\n'b'"),
         ("mysql", "SELECT 5--1", "SELECT 5- -1"),
         ("mysql", "SELECT 1 -- x\n, 2", "SELECT 1\n, 2"),
+        ("postgres", "SELECT a !~ b, c!~~*d, e <<= f", "SELECT a !~ b, c!~~*d, e <<= f"),
+        ("postgres", "SELECT a ! ~ b", "SELECT a ! ~ b"),
+        ("postgres", "SELECT a !~/* x */b", "SELECT a !~ b"),
+        ("postgres", "SELECT box '((0,0),(1,1))'", "SELECT box '((0,0),(1,1))'"),
+        ("duckdb", "SELECT a !~~ b", "SELECT a !~~ b"),
         ("duckdb", "SELECT {'a':1}", "SELECT {'a' : 1}"),
     ],
 )

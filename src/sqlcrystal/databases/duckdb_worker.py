@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import msgspec
 
-from sqlcrystal.databases.limits import TooLarge, collect
+from sqlcrystal.databases.limits import TooLarge, collect, first_line
 from sqlcrystal.databases.messages import GRACE_SECONDS, Request, light_fuse, read, write
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
@@ -75,13 +75,14 @@ def run(connection: Any, request: Request) -> Execution:
         return Rows(columns, collect(iter(cursor.fetchone, None), request.max_rows, wide=True))
     except Exception as error:
         kind = next((kind for cause, kind in _KINDS if isinstance(error, cause)), FailureKind.ENGINE)
-        if "configuration has been locked" in str(error) or "read-only" in str(error):
+        message = first_line(str(error))
+        if "configuration has been locked" in message or "read-only" in message:
             kind = FailureKind.REFUSED
-        elif "syntax error" in str(error).lower():
+        elif "syntax error" in message.lower():
             kind = FailureKind.SYNTAX
-        elif "bad_alloc" in str(error) or "Allocation failure" in str(error):
+        elif "bad_alloc" in message or "Allocation failure" in message:
             kind = FailureKind.TOO_LARGE
-        return Failure(kind, (str(error).strip().splitlines() or [type(error).__name__])[0])
+        return Failure(kind, message or type(error).__name__)
     finally:
         timer.cancel()
         light_fuse(0)

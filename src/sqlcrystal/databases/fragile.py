@@ -37,10 +37,12 @@ def ends_the_server(tree: exp.Expr, sql: str) -> str | None:
     return None
 
 
-def _name(call: exp.Expr, sql: str) -> str:
-    """The name as it was written: sqlglot knows some functions by another."""
+def _name(call: exp.Func, sql: str) -> str:
+    """The name as it was written: sqlglot knows some functions by another, and gives CAST(x …) the name of its x."""
     start, end = call.meta.get("start"), call.meta.get("end")
-    return sql[start : end + 1].strip("`").lower() if start is not None and end is not None else call.name.lower()
+    if start is not None and end is not None:
+        return sql[start : end + 1].strip("`").lower()
+    return call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
 
 
 def _reads_geometry(name: str) -> bool:

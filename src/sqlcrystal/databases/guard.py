@@ -17,13 +17,14 @@ from sqlcrystal.databases.functions import Functions, built_in
 from sqlcrystal.databases.inspection import split_inspection
 from sqlcrystal.databases.parsing import MAX_CHARACTERS, Unparsable, parse_tokens, tokenize
 from sqlcrystal.databases.reading import Unreadable, rebuild, refuse_unreadable
-from sqlcrystal.databases.tokens import for_the_parser
+from sqlcrystal.databases.tokens import for_the_parser, whole
 from sqlcrystal.types import Failure, FailureKind
 
 _ROOTS = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
 _PARTS = vocabulary.node_types()
 _LEAVES = frozenset({exp.Identifier, exp.Literal, exp.Null, exp.Boolean, str, bool, type(None)})
 _NAMES = frozenset({exp.Anonymous, exp.AnonymousAggFunc})
+_DESCRIPTIONS = frozenset({exp.Describe, exp.Summarize})
 _LOOKS = "only SELECT, WITH … SELECT, set operations and VALUES may run"
 
 
@@ -76,7 +77,7 @@ def _inspection(prefix: str, rest: str, is_query: bool, dialect: str, functions:
 
 
 def _query(sql: str, dialect: str, functions: Functions, inspect: bool) -> Statement | Failure:
-    tokens = tokenize(sql, dialect)
+    tokens = whole(tokenize(sql, dialect), sql, dialect)
     statements = [
         tree for tree in parse_tokens(for_the_parser(tokens, dialect), sql, dialect) if type(tree) is not exp.Semicolon
     ]
@@ -141,7 +142,9 @@ def _node(node: exp.Expr, dialect: str, functions: Functions, inspect: bool) -> 
     """Why a node outside the plain vocabulary may not stand here, if so."""
     kind = type(node)
     if kind is exp.Table:
-        return _table(node, dialect, functions)
+        return _table(node, dialect, functions, inspect)
+    if inspect and dialect == "duckdb" and kind in _DESCRIPTIONS and isinstance(node.this, (exp.Table, exp.Query)):
+        return None
     if kind in _NAMES:
         if inspect and dialect == "sqlite" and node.name.lower() in vocabulary.SQLITE_PRAGMAS:
             return None
@@ -188,7 +191,7 @@ def _by_name(tokens: list[Token], dialect: str, functions: Functions, inspect: b
     return None
 
 
-def _table(node: exp.Expr, dialect: str, functions: Functions) -> Failure | None:
+def _table(node: exp.Expr, dialect: str, functions: Functions, inspect: bool) -> Failure | None:
     """Tables that are really commands, files in disguise, or hold the secrets of accounts."""
     name, schema = node.name.lower(), str(node.args.get("db") or "").lower()
     reason = None
@@ -196,7 +199,9 @@ def _table(node: exp.Expr, dialect: str, functions: Functions) -> Failure | None
         reason = f"table {name}"
     elif dialect == "duckdb" and vocabulary.looks_like_a_file(name):
         reason = f"file {node.name!r}"
-    elif name in vocabulary.SECRETS.get(dialect, ()) or (dialect == "mysql" and schema == "mysql"):
+    elif dialect == "duckdb" and not inspect and name in vocabulary.DUCKDB_COMMANDS and not node.this.args["quoted"]:
+        reason = f"{name.upper()} as a table"
+    elif vocabulary.holds_secrets(name, schema, dialect):
         reason = f"table {name}, which holds secrets,"
     if reason:
         return _refused(f"{reason} is not allowed in a read-only query")

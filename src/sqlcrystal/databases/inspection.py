@@ -13,14 +13,15 @@ _FORMS = {
     "sqlite": (rf"(?P<prefix>EXPLAIN(?:\s+QUERY\s+PLAN)?)\s+{_QUERY}",),
     "postgres": (
         rf"(?P<prefix>EXPLAIN(?:\s+VERBOSE|\s*\(\s*{_OPTION}(?:\s*,\s*{_OPTION})*\s*\))?)\s*(?<![A-Za-z]){_QUERY}",
-        rf"(?P<prefix>SHOW\s+{_PLAIN_NAME})",
+        rf"(?P<prefix>SHOW\s+(?:TIME\s+ZONE|{_PLAIN_NAME}))",
     ),
     "mysql": (
         rf"(?P<prefix>(?:EXPLAIN|DESCRIBE|DESC)(?:\s+EXTENDED|\s+FORMAT\s*=\s*JSON)?)\s+{_QUERY}",
         rf"(?P<prefix>EXPLAIN|DESCRIBE|DESC)\s+{_TABLE}",
         rf"(?P<prefix>SHOW\s+(?:(?:FULL\s+)?(?:COLUMNS|FIELDS)|INDEX|INDEXES|KEYS)\s+(?:FROM|IN)|SHOW\s+CREATE\s+(?:TABLE|VIEW))"
         rf"\s+{_TABLE}",
-        r"(?P<prefix>SHOW\s+(?:(?:FULL\s+)?TABLES|DATABASES|SCHEMAS|TABLE\s+STATUS|WARNINGS|COLLATION|CHARACTER\s+SET))",
+        r"(?P<prefix>SHOW\s+(?:(?:FULL\s+)?TABLES|DATABASES|SCHEMAS|TABLE\s+STATUS|COLLATION|CHARACTER\s+SET)"
+        r"(?:\s+LIKE\s+'[A-Za-z0-9_%]*')?|SHOW\s+WARNINGS)",
     ),
     "duckdb": (
         rf"(?P<prefix>EXPLAIN|DESCRIBE|SUMMARIZE)\s+{_QUERY}",

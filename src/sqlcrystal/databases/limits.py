@@ -12,6 +12,8 @@ from sqlcrystal.types import Cell, Row
 
 MAX_BYTES = 64 * 2**20
 OVER_THE_CAP = "the result exceeds"
+MAX_MESSAGE = 2000
+"""Engines quote the value that they cannot read, however long it is."""
 _SCALAR = frozenset({bool, int, float, str, type(None)})
 _TEXT = frozenset({str})
 _LONG = frozenset({str, bytes, bytearray, memoryview})
@@ -19,6 +21,13 @@ _LONG = frozenset({str, bytes, bytearray, memoryview})
 
 class TooLarge(Exception):
     """A result that outgrew its row or byte cap while it streamed."""
+
+
+def first_line(text: str) -> str:
+    """What an engine says of a failure, in one line of bounded length."""
+    start = text[: 2 * MAX_MESSAGE].strip()
+    line = start.splitlines()[0] if start else ""
+    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
 
 
 def collect(rows: Iterable[Sequence[Any]], max_rows: int, *, batch: int = 1, wide: bool = False) -> tuple[Row, ...]:

@@ -23,7 +23,7 @@ from sqlalchemy.schema import CreateTable
 from sqlcrystal.databases import guard
 from sqlcrystal.databases.description import server_tables
 from sqlcrystal.databases.functions import Functions
-from sqlcrystal.databases.limits import TooLarge, collect
+from sqlcrystal.databases.limits import TooLarge, collect, first_line
 from sqlcrystal.databases.servers import ServerLock, lock_for
 from sqlcrystal.errors import ConfigError, DatabaseError
 from sqlcrystal.protocols import Database
@@ -135,7 +135,9 @@ class ServerDatabase:
                 connection.invalidate()
                 raise
             except Exception as error:  # a value that the driver cannot read
-                result = self._ended(connection, FailureKind.ENGINE, f"the driver cannot read the result: {error}")
+                result = self._ended(
+                    connection, FailureKind.ENGINE, first_line(f"the driver cannot read the result: {error}")
+                )
             finally:
                 hang_up.cancel()
             if connection.is_valid:
@@ -218,5 +220,5 @@ def _view(inspector: Any, name: str) -> str:
 
 def _first_line(error: Exception) -> str:
     origin = getattr(error, "orig", None) or error
-    text = str(origin.args[-1] if getattr(origin, "args", None) else origin).strip()
-    return text.splitlines()[0] if text else type(origin).__name__
+    text = str(origin.args[-1] if getattr(origin, "args", None) else origin)
+    return first_line(text) or type(origin).__name__

@@ -29,6 +29,8 @@ FAST_SECONDS = 0.25
 LEAST_SECONDS = 0.1
 MAX_IDLE = 4
 MAX_EXPANSION = 500
+MAX_FAST_CHARACTERS = 4000
+"""Longer statements may take long to plan (400 windows: seconds, 1,900: minutes), which no clock interrupts."""
 _DETOUR = frozenset({FailureKind.TIMEOUT, FailureKind.TOO_LARGE, FailureKind.REFUSED})
 
 
@@ -92,7 +94,7 @@ class SqliteDatabase:
         start = perf_counter()
         if self._closed:
             raise DatabaseError(f"database {self.name} is closed")
-        if not self._always_slow and expansion <= MAX_EXPANSION:
+        if not self._always_slow and expansion <= MAX_EXPANSION and len(sql) <= MAX_FAST_CHARACTERS:
             connection = self._take()
             try:
                 result = connection.run(sql, min(timeout, FAST_SECONDS), max_rows)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sqlcrystal.databases import watchdog
 from sqlcrystal.databases.functions import built_in
-from sqlcrystal.databases.limits import TooLarge, collect
+from sqlcrystal.databases.limits import MAX_MESSAGE, TooLarge, collect
 from sqlcrystal.errors import DatabaseError
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
@@ -30,7 +30,7 @@ class Lane(Struct, frozen=True):
     """Functions that may run on within one step, whatever the size of a value."""
 
 
-FAST = Lane(64 * 2**10, 500, detours=frozenset({"printf", "format", "trim", "ltrim", "rtrim"}))
+FAST = Lane(64 * 2**10, 500, detours=frozenset({"printf", "format", "trim", "ltrim", "rtrim", "unhex"}))
 SLOW = Lane(16 * 2**20, 10_000, heap=128 * 2**20)
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: MAX_STATEMENT,
@@ -165,7 +165,7 @@ def _decode(raw: bytes) -> str:
 
 
 def _failure(error: Exception, seconds: float) -> Failure:
-    message = str(error) or type(error).__name__
+    message = str(error)[:MAX_MESSAGE] or type(error).__name__
     if message == "interrupted":
         kind = FailureKind.TIMEOUT
     elif _REFUSED.search(message):

@@ -1,10 +1,17 @@
-"""Clauses that an engine has and sqlglot's grammar lacks, taken out of the tokens before they are parsed.
+"""What an engine has and sqlglot's grammar lacks: tokens it cuts in two are made whole, clauses are kept from it.
 
 Only words that call nothing are taken out: the engine still gets them, the parser need not know them.
 """
 
+import re
+
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sqlcrystal.databases import vocabulary
+
+_OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|?]+")
+_CUT = re.compile(r"[-+*/<>=~!@#%^&|?]{2}")
+_QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 _BEFORE_VALUES = frozenset(
     {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ALL, TokenType.L_PAREN, TokenType.SEMICOLON}
 )
@@ -25,8 +32,46 @@ _CLAUSES = (
 )
 
 
+def whole(tokens: list[Token], sql: str, dialect: str) -> list[Token]:
+    """The tokens with those in one that sqlglot cuts and the engine does not, such as `!~` and `<<=`.
+
+    The parser takes them for another operator with two sides.
+    """
+    if dialect not in vocabulary.OPERATORS or not _CUT.search(sql):
+        return tokens
+    made: list[Token] = []
+    position = 0
+    while position < len(tokens):
+        first, end = tokens[position], _end_of_operator(tokens, position, sql)
+        text = sql[first.start : tokens[end].end + 1]
+        if end > position and text in vocabulary.OPERATORS[dialect]:
+            made.append(
+                Token(TokenType.DPIPE, text, first.line, first.col, first.start, tokens[end].end, first.comments)
+            )
+        else:
+            made += tokens[position : end + 1]
+        position = end + 1
+    return made
+
+
+def _end_of_operator(tokens: list[Token], start: int, sql: str) -> int:
+    """The last of the tokens that stand close to one another and hold nothing but signs of operators."""
+    end = start
+    if not _is_operator(tokens[start], sql):
+        return end
+    while end + 1 < len(tokens) and tokens[end + 1].start == tokens[end].end + 1 and _is_operator(tokens[end + 1], sql):
+        end += 1
+    return end
+
+
+def _is_operator(token: Token, sql: str) -> bool:
+    return _OPERATOR.fullmatch(sql, token.start, token.end + 1) is not None
+
+
 def for_the_parser(tokens: list[Token], dialect: str) -> list[Token]:
     """The tokens as sqlglot's grammar of the dialect takes them."""
+    if dialect == "postgres" and any(token.text.lower() in vocabulary.POSTGRES_TYPES for token in tokens):
+        tokens = _without_types(tokens)
     if dialect == "postgres" and any(token.text.upper() in {"WRAPPER", "QUOTES"} for token in tokens):
         return _without_clauses(tokens)
     if dialect == "mysql" and any(token.token_type is TokenType.VALUES for token in tokens):
@@ -34,10 +79,20 @@ def for_the_parser(tokens: list[Token], dialect: str) -> list[Token]:
     return tokens
 
 
-def _without_clauses(tokens: list[Token]) -> list[Token]:
-    words = [
-        "" if token.token_type in {TokenType.STRING, TokenType.IDENTIFIER} else token.text.upper() for token in tokens
+def _without_types(tokens: list[Token]) -> list[Token]:
+    """A type before a string says how the string is read, and calls nothing."""
+    following = [token.token_type for token in tokens[1:]] + [None]
+    return [
+        token
+        for token, behind in zip(tokens, following, strict=True)
+        if behind is not TokenType.STRING
+        or token.token_type in _QUOTED
+        or token.text.lower() not in vocabulary.POSTGRES_TYPES
     ]
+
+
+def _without_clauses(tokens: list[Token]) -> list[Token]:
+    words = ["" if token.token_type in _QUOTED else token.text.upper() for token in tokens]
     kept: list[Token] = []
     position = 0
     while position < len(tokens):

@@ -14,7 +14,11 @@ _FILE_MARKS = ("/", "\\", "*", "?", ".", ":")
 
 BY_CATALOGUE = frozenset({"postgres", "duckdb"})
 """Dialects whose engines say of each function whether it is pure."""
-SECRETS = {dialect: frozenset(words.split()) for dialect, words in _WORDS["secrets"].items()}
+_SECRETS = {dialect: frozenset(words.split()) for dialect, words in _WORDS["secrets"].items()}
+_SECRET_SCHEMAS = {dialect: frozenset(words.split()) for dialect, words in _WORDS["secret_schemas"].items()}
+OPERATORS = {dialect: frozenset(words.split()) for dialect, words in _WORDS["operators"].items()}
+POSTGRES_TYPES = frozenset(_WORDS["postgres_types"].split())
+DUCKDB_COMMANDS = frozenset(_WORDS["duckdb_commands"].split())
 MYSQL_VARIABLES = frozenset(_WORDS["mysql_variables"].split())
 SQLITE_PRAGMAS = frozenset(_WORDS["sqlite_pragmas"].split())
 SQLITE_TABLES = tuple(_WORDS["sqlite_tables"].split())
@@ -27,6 +31,11 @@ def node_types() -> frozenset[type[exp.Expr]]:
     structure = {getattr(exp, name) for name in _WORDS["structure"].split()}
     forbidden = {getattr(exp, name) for name in _WORDS["forbidden_nodes"].split()}
     return frozenset((structure | known) - forbidden - _LOOKED_AT)
+
+
+def holds_secrets(name: str, schema: str, dialect: str) -> bool:
+    """Whether a catalogue's table is one that no query reads."""
+    return name in _SECRETS.get(dialect, ()) or schema in _SECRET_SCHEMAS.get(dialect, ())
 
 
 def looks_like_a_file(name: str) -> bool:
