@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cardbox import HashingEmbedder, card
 from sqlcrystal.bank import CardStore, FrozenBank
 from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Payload, Random, SchemaSimilar, Vectors
-from sqlcrystal.consumption.snapshots import Snapshots
-from sqlcrystal.types import CardId, CardStatus, Question, Retrieved
+from sqlcrystal.consumption.snapshots import GENERATIONS, Snapshots
+from sqlcrystal.types import Card, CardId, CardStatus, Question, Retrieved
 
 WORDS = ("cheap", "items", "animals", "orders", "late", "paid")
 QUESTION = Question(id="asked", database="shop", text="how many cheap items")
@@ -106,6 +106,25 @@ def test_old_indexes_are_forgotten_before_they_fill_the_memory() -> None:
     for cards in (small, large, large, small):
         snapshots.index(cards)
     assert built == [1, 10, 1]
+
+
+def test_of_indexes_that_grew_from_each_other_only_the_last_are_kept() -> None:
+    built: list[int] = []
+
+    def build(cards: Sequence[Card]) -> int:
+        built.append(len(cards))
+        return len(cards)
+
+    snapshots = Snapshots(build, extend=lambda _, cards: len(cards))
+    cards = tuple(card(number) for number in range(GENERATIONS + 1))
+    grown = [cards[:size] for size in range(1, len(cards) + 1)]
+    for each in grown:
+        assert snapshots.index(each) == len(each)
+    assert built == [1]
+    snapshots.index(grown[1])  # of a thread that looked a moment before
+    assert built == [1]
+    snapshots.index(grown[0])
+    assert built == [1, 1]
 
 
 def test_bm25_needs_no_embedder_and_ranks_by_shared_words(bank: FrozenBank) -> None:

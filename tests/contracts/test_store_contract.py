@@ -1,6 +1,7 @@
 """What every store promises of answers, verdicts and tokens, in SQLite and in PostgreSQL."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import msgspec
 import pytest
@@ -372,3 +373,23 @@ def test_a_writer_that_waits_too_long_for_its_turn_says_so(place: str) -> None:
         waiting.bank.add(card(1))
     with Store(place) as store:
         store.bank.add(card(1))
+
+
+def test_a_look_goes_on_when_its_connection_has_ended(store: Store) -> None:
+    store.answers.save(answer(1))
+    assert store.answers.verdict("answer-1") == ""  # the connection that looked is kept
+    if store.backend.dialect == "postgresql":
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        with store.backend.reading() as connection:
+            connection.exec_driver_sql(f"{others} AND pid <> pg_backend_pid()").all()
+    else:
+        store.backend.engine.direct_reader().driver.close()  # a file has no server that could end the others
+    assert store.answers.get("answer-1") == answer(1)
+
+
+def test_an_answer_waits_for_nobodys_verdict_where_the_engine_spares_it(store: Store, place: str) -> None:
+    one_writer = store.backend.dialect == "sqlite"
+    with Store(place, busy_seconds=0.2) as other, store.transaction():
+        with pytest.raises(BankError) if one_writer else nullcontext(), other.appending():
+            other.answers.save(answer(1))
+        assert bool(store.answers.recent()) is not one_writer

@@ -11,6 +11,7 @@ import sqlite3
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
+from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -23,7 +24,7 @@ from sqlcrystal.databases.messages import GRACE_SECONDS, OUTSIDE, Request, decod
 from sqlcrystal.databases.plain import is_plain
 from sqlcrystal.databases.sqlite_connection import FAST, Connection
 from sqlcrystal.errors import DatabaseError, DataError
-from sqlcrystal.types import Execution, Failure, FailureKind, Table
+from sqlcrystal.types import Execution, Failure, FailureKind, Row, Table
 
 FAST_SECONDS = 0.25
 LEAST_SECONDS = 0.1
@@ -51,6 +52,7 @@ class SqliteDatabase:
         self._idle: list[Connection] = []
         self._uri = f"file:{quote(str(path.resolve()))}?mode=ro"
         self._closed = False
+        self._known: _Definitions | None = None
         self._give_back(self._first_connection())
         self._always_slow = self._has_virtual_tables()
 
@@ -69,18 +71,15 @@ class SqliteDatabase:
 
     def schema(self) -> str:
         """The stored CREATE TABLE and CREATE VIEW texts, in the order they were made."""
-        return "\n\n".join(f"{statement};" for _, statement in self._definitions())
+        return "\n\n".join(f"{statement};" for _, statement in self._definitions().told)
 
     def tables(self) -> tuple[Table, ...]:
         """Every table and view, in the order they were made; SQLite keeps comments in the definition."""
-        return sqlite_tables(self._uri, [definition for _, definition in self._definitions()])
+        return sqlite_tables(self._uri, [definition for _, definition in self._definitions().told])
 
     def fingerprint(self) -> str:
         """A digest of the stored definitions of tables and views, blind to layout and to data."""
-        digest = hashlib.sha256()
-        for kind, statement in sorted(self._definitions()):
-            digest.update(f"{kind}\0{_canonical(statement)}\0".encode())
-        return digest.hexdigest()
+        return self._definitions().digest
 
     def close(self) -> None:
         """Close every idle connection; one in use closes when its statement ends."""
@@ -117,7 +116,7 @@ class SqliteDatabase:
             self._give_back(connection)
         return isinstance(result, Failure) or bool(result.rows)
 
-    def _definitions(self) -> list[tuple[str, str]]:
+    def _definitions(self) -> "_Definitions":
         query = (
             "SELECT type, sql FROM sqlite_master WHERE type IN ('table', 'view') AND sql IS NOT NULL "
             "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
@@ -125,7 +124,10 @@ class SqliteDatabase:
         result = self._run(query, 30.0, 1_000_000)
         if isinstance(result, Failure):
             raise DatabaseError(f"database {self.name}: {result.message}")
-        return [(str(kind), _tidy(str(statement))) for kind, statement in result.rows]
+        known = self._known
+        if known is None or known.stored != result.rows:
+            known = self._known = _Definitions.of(result.rows)
+        return known
 
     def _first_connection(self) -> Connection:
         """A connection that has read the schema once; a read-only folder needs the file declared immutable."""
@@ -157,6 +159,23 @@ class SqliteDatabase:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+class _Definitions(NamedTuple):
+    """The definitions of a schema as SQLite stores them, told in order, and as a digest; each question asks for it."""
+
+    stored: tuple[Row, ...]
+    told: tuple[tuple[str, str], ...]
+    digest: str
+
+    @classmethod
+    def of(cls, stored: tuple[Row, ...]) -> "_Definitions":
+        """Read them."""
+        told = tuple((str(kind), _tidy(str(statement))) for kind, statement in stored)
+        digest = hashlib.sha256()
+        for kind, statement in sorted(told):
+            digest.update(f"{kind}\0{_canonical(statement)}\0".encode())
+        return cls(stored, told, digest.hexdigest())
 
 
 _slow_lane = Children("sqlcrystal.databases.sqlite_worker", max_idle=MAX_IDLE)
