@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from sqlcrystal.measurement.live import Tally, live_lift
 from sqlcrystal.serving.value import ArmValue, Value
 
 
@@ -30,11 +31,32 @@ def arms(found: Value) -> list[tuple[str, str, str]]:
     ]
 
 
+def verdict_rates(found: Value) -> str:
+    """How much of each arm was judged, and whether the two differ beyond chance: then so may what was judged."""
+    one, other = found.arms["with_memory"], found.arms["without_memory"]
+    if not one.answers or not other.answers:
+        return ""
+    rates = f"Verdicts: with cards {_share(one)}, held out {_share(other)}."
+    between = live_lift([Tally(one.answers, one.verdicts, other.answers, other.verdicts)])
+    if between.low_pp is None:
+        return f"{rates} Too few answers to tell whether the two rates differ."
+    if not between.excludes_zero:
+        return f"{rates} The two rates do not differ beyond chance."
+    return f"{rates} The two rates differ beyond chance: one arm is judged more, and the lift may say so."
+
+
+def _share(arm: ArmValue) -> str:
+    return f"{100 * arm.verdicts / arm.answers:.0f} % ({arm.verdicts:,} of {arm.answers:,})"
+
+
 def _lift(found: Value) -> ValueFigure:
     if found.lift_pp is None or found.lift_ci_pp is None:
         return ValueFigure("Lift", "not known yet", "before five verdicts in each arm there is no interval")
     low, high = found.lift_ci_pp
-    return ValueFigure("Lift", f"{found.lift_pp:+.1f} points", f"{low:+.1f} to {high:+.1f}, 95 % at every look")
+    unclear = ": not clear yet" if low <= 0 <= high and not found.enough else ""
+    return ValueFigure(
+        "Lift", f"{found.lift_pp:+.1f} points", f"{low:+.1f} to {high:+.1f}, 95 % at every look{unclear}"
+    )
 
 
 def _flips(found: Value) -> ValueFigure:
@@ -56,6 +78,8 @@ def _break_even(found: Value) -> ValueFigure:
     name = "One more right answer takes"
     if found.tokens_per_right_answer is None:
         return ValueFigure(name, "not known yet", "a lift above zero, measured in both arms, would tell")
+    if found.lift_ci_pp is None or found.lift_ci_pp[0] <= 0:
+        return ValueFigure(name, "not known yet", "not while the interval of the lift holds 0")
     if found.tokens_per_right_answer <= 0:
         return ValueFigure(name, "nothing", f"memory saves {-(found.overhead_tokens or 0):,.0f} tokens an answer")
     money = f"{found.cost_per_right_answer:,.4f} in money: " if found.cost_per_right_answer else ""
