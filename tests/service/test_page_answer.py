@@ -10,6 +10,7 @@ import pytest
 from running_service import ASKED, Service, serving
 from shop import PROBE, RIGHT, WRONG, fenced
 from sqlcrystal.types import Message, Sampling
+from watched_tab import IN_BROWSER, Watched
 
 PRICES = "SELECT name, price FROM item WHERE price > {0} ORDER BY price"
 MANY = (
@@ -176,3 +177,24 @@ def test_no_page_has_an_id_twice(service: Service) -> None:
             text = reply.text
             ids = re.findall(r'\sid="([^"]+)"', text.partition("<template")[0])
             assert len(ids) == len(set(ids)), (path, [each for each in ids if ids.count(each) > 1])
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+class TestInTheBrowser:
+    pytestmark = IN_BROWSER
+
+    def test_every_state_is_accessible(self, browser: Any, service: Service, width: int, scheme: str) -> None:
+        page = Watched(browser, service, width, scheme)
+        page.log_in()
+        for question in ("Show nothing", "Make a mistake", "Say no SQL", ASKED, "Show long text", "Show many rows"):
+            page.open(f"/a/{service.ask(question)['id']}")
+            page.well()
+        page.open(f"/a/{service.ask(ASKED)['id']}?edit=1")
+        page.tab.wait_for_selector("#edited-rows[data-ran]")
+        page.well()
+        service.crystal.confirm(service.ask("Show every price")["id"], by="ada")
+        for path in ("/queue?database=shop&place=1", "/bank/revoke?database=shop&by=ada", "/bank?database=shop"):
+            page.open(path)
+            page.well()
+        assert page.trouble == []
+        page.context.close()

@@ -118,6 +118,7 @@ async function ask(form) {
     find(".asked", failed).textContent = question;
     find(".engine", failed).textContent = mine.signal.aborted ? "Stopped. Nothing was banked." : error.message;
     made.replaceWith(failed);
+    all("#side .coming").forEach((each) => each.remove());
     document.title = "No answer · sqlcrystal";
     find("button", failed).addEventListener("click", () => { field.value = question; form.requestSubmit(); });
     find("[tabindex]", failed).focus();

@@ -143,7 +143,7 @@ document.addEventListener("click", (event) => {
   else if (form && data.reword) { event.preventDefault(); askFor(data.reword, "", { send: false }); }
   else if (form && data.again) { event.preventDefault(); askFor(data.question, data.again === "with" ? "yes" : "no", { send: true }); }
   else if (data.whole) { const whole = target.closest(".sql").classList.toggle("whole"); find("span", target).textContent = whole ? "Show less" : "Show all"; target.setAttribute("aria-expanded", String(whole)); }
-  else if (data.dialog) find(data.dialog).showModal();
+  else if (data.dialog) { const sheet = find(data.dialog); sheet.showModal(); find("[data-close]", sheet).focus(); }
   else if (target.matches(".menu")) menu(!find("#pages").classList.contains("open"));
   else if (target.matches(".theme")) theme(target);
 });
