@@ -99,7 +99,7 @@ def test_hostile_content_shows_as_text(browser: Any, service: Service) -> None:
     page.context.close()
 
 
-def test_without_the_script_plain_forms_ask_and_judge(browser: Any, service: Service) -> None:
+def test_without_the_script_plain_forms_ask_judge_and_correct(browser: Any, service: Service) -> None:
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()
     tab.goto(f"{service.url}/login")
@@ -109,6 +109,13 @@ def test_without_the_script_plain_forms_ask_and_judge(browser: Any, service: Ser
     tab.get_by_role("button", name="Ask").click()
     tab.get_by_role("button", name="Confirm").click()
     assert "Confirmed by you" in tab.inner_text("#verdict")
+    tab.goto(f"{service.url}/?database=shop")
+    tab.fill("#question", SIBLING)
+    tab.get_by_role("button", name="Ask").click()
+    tab.get_by_role("link", name="Correct the SQL").click()
+    tab.fill("#edited", RIGHT)
+    tab.get_by_role("button", name="Bank my SQL").click()
+    assert "Corrected by you" in tab.inner_text("#verdict")
     context.close()
 
 

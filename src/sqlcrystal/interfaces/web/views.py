@@ -1,5 +1,6 @@
 """What the templates show of an answer, in their words."""
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -65,17 +66,17 @@ class AnswerView:
         """What an export will hold."""
         return rows_in_words(self.row_count)
 
-    @property
+    @cached_property
     def chart(self) -> Markup | None:
         """A drawing, where the rows suit one."""
         return chart(self.columns, self.rows, truncated=len(self.rows) < self.row_count)
 
-    @property
+    @cached_property
     def literals(self) -> list[str]:
         """What it filtered on, for who wonders why nothing came."""
         return filtered_on(self._record.sql or "", self.dialect)
 
-    @property
+    @cached_property
     def marks(self) -> list[str]:
         """What of the SQL to look at: a literal that was exchanged, or the name the engine complained of."""
         if self.error:
@@ -96,7 +97,7 @@ class AnswerView:
             self._episode is not None and bool(self._episode.rounds) and self._episode.attempt.sql != self._record.sql
         )
 
-    @property
+    @cached_property
     def repair_lines(self) -> list[DiffLine]:
         """From the first attempt to what is shown."""
         if self._episode is None or not self.repaired:
@@ -146,7 +147,7 @@ class AnswerView:
             return "The recording has no reply with these cards; this is the one the model gave without them."
         return ""
 
-    @property
+    @cached_property
     def steps(self) -> list[Step]:
         """Attempts and probes, in order; where nothing was tried twice there is nothing to tell."""
         return _steps(self._episode, self.dialect) if self._episode is not None and self._episode.rounds else []
