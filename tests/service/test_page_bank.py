@@ -75,6 +75,13 @@ def test_settings_tell_managers_where_a_database_is(service: Service) -> None:
         assert place not in client.get("/settings").text
 
 
+def test_nobody_is_shown_the_way_to_a_page_that_refuses_them(service: Service) -> None:
+    for kind, links in (("ask", set()), ("judge", {"/queue"}), ("owner", {"/queue", "/studies"})):
+        with service.client(kind) as client:
+            page = client.get("/").text
+        assert {link for link in ("/queue", "/studies") if f'href="{link}"' in page} == links
+
+
 def value(**given: Any) -> Value:
     nothing: dict[str, Any] = dict.fromkeys(Value.__struct_fields__, 0)
     lift = {"lift_pp": 4.0, "lift_ci_pp": (-3.0, 11.0), "tokens_per_right_answer": 900.0, "enough": False}

@@ -8,6 +8,7 @@ import pytest
 
 from running_service import ASKED, Service, serving
 from shop import RIGHT, fenced
+from sqlcrystal.errors import ModelUnavailable
 from sqlcrystal.types import Message, Sampling
 from watched_tab import IN_BROWSER, Watched
 
@@ -25,6 +26,8 @@ pytestmark = IN_BROWSER
 
 def replying(messages: Sequence[Message], _: Sampling) -> str:
     asked = messages[-1].content.rsplit("[Question]", 1)[-1]
+    if "Fail" in asked:
+        raise ModelUnavailable("the model at http://127.0.0.1:1 did not answer")
     if "slowly" in asked:
         time.sleep(0.8)  # what moves within half a second of a key counts as asked for
     return fenced(WIDE if "wide" in asked else PRICES if "prices" in asked else RIGHT)
@@ -196,3 +199,17 @@ def test_an_answer_at_its_address_is_never_asked_again(page: Watched) -> None:
     page.tab.reload()
     page.tab.wait_for_selector("#verdict.open")
     assert len(page.service.model.prompts) == before
+
+
+def test_stop_ends_a_question_and_a_model_that_fails_leaves_a_way_to_try_again(page: Watched) -> None:
+    page.tab.fill("#question", "Show prices, slowly")
+    page.tab.press("#question", "Enter")
+    page.tab.wait_for_selector(".stop")
+    page.tab.keyboard.press("Escape")
+    assert page.says("Stopped. Nothing was banked.")
+    page.tab.fill("#question", "Fail, please")
+    page.tab.press("#question", "Enter")
+    assert page.says("It could not be answered.")
+    assert page.tab.evaluate("document.activeElement.textContent") == "No answer"
+    assert page.tab.get_by_role("button", name="Try again").is_visible()
+    assert page.tab.locator("#side details").is_visible()  # the history is there again

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 
 from sqlcrystal.bank import Scope, Waiting
 from sqlcrystal.interfaces.server.access import Caller
+from sqlcrystal.interfaces.server.reach import owns_all
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
 from sqlcrystal.interfaces.web.text import coloured, lines_on_phone, show_cell
@@ -96,6 +97,7 @@ def _navigation(request: Request, caller: Caller | None, waiting: int) -> list[d
     if caller is None:
         return []
     hidden = set() if caller.may_anywhere(Scope.JUDGE) else {"Queue"}
+    hidden |= set() if owns_all(caller) else {"Studies"}
     path = request.url.path
     return [
         {

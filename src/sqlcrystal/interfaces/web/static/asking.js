@@ -116,7 +116,8 @@ async function ask(form) {
     if (!made.isConnected) return;
     const failed = find("#failed").content.cloneNode(true).firstElementChild;
     find(".asked", failed).textContent = question;
-    find(".engine", failed).textContent = mine.signal.aborted ? "Stopped. Nothing was banked." : error.message;
+    find(".what", failed).textContent = mine.signal.aborted ? "Stopped. Nothing was banked." : "It could not be answered.";
+    find(".engine", failed).textContent = mine.signal.aborted ? "" : error.message;
     made.replaceWith(failed);
     all("#side .coming").forEach((each) => each.remove());
     document.title = "No answer · sqlcrystal";
