@@ -81,6 +81,7 @@ DOORS = (
     Door("GET", "/bank", ANYBODY),
     Door("POST", "/bank", MANAGE, form={"action": "disable", "database": "shop", "card": "{card}"}),
     Door("POST", "/bank/revoke", MANAGE, form={"database": "shop", "by": "nobody"}),
+    Door("GET", "/bank/revoke?database=shop&by=nobody", MANAGE),
     Door("GET", "/bank/export?database=shop", MANAGE),
     Door("GET", "/bank/{card}", ASK),
     Door("POST", "/bank/{card}/disable", MANAGE),

@@ -25,8 +25,8 @@ def test_a_newcomer_clicks_through() -> None:
     ):
         tab = browser.new_page()
         tab.goto(f"{url}/login#{demo_token(crystal)}")
-        tab.wait_for_selector("html.js .examples button")  # a click before the script runs is lost
-        tab.locator(".examples button").first.click()
+        tab.wait_for_selector(".examples a")
+        tab.locator(".examples a").first.click()
         tab.wait_for_selector("#verdict")
         tab.keyboard.press("r")
         tab.wait_for_selector("text=Rejected by you")

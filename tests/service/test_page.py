@@ -1,72 +1,16 @@
 """The page in real headless Chromium: a day's work by keys and clicks, at desk and phone width, light and dark."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from browser import needs_browser, opened_browser
 from running_service import ASKED, SIBLING, Service
+from watched_tab import IN_BROWSER, Watched
 
 WIDTHS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 RIGHT = "SELECT COUNT(*) FROM item WHERE kind = 'HW' AND price > 119"
 
-pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
-
-
-class Watched:
-    """A tab that remembers what went wrong in it and what left this machine."""
-
-    def __init__(self, browser: Any, service: Service, width: int, scheme: str) -> None:
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        self.tab = self.context.new_page()
-        self.width, self.service = width, service
-        self.trouble: list[str] = []
-        self.tab.on("console", lambda message: self.trouble.append(message.text))
-        self.tab.on("pageerror", lambda error: self.trouble.append(str(error)))
-        self.tab.on("request", self._left)
-
-    def _left(self, request: Any) -> None:
-        if not request.url.startswith((self.service.url, "data:")):
-            self.trouble.append(f"left this origin: {request.url}")
-
-    def open(self, path: str) -> None:
-        self.tab.goto(self.service.url + path)
-
-    def log_in(self, kind: str = "owner") -> None:
-        self.open("/login")
-        self.tab.fill("#token", self.service.tokens[kind])
-        self.tab.press("#token", "Enter")
-        self.tab.wait_for_selector("html.js form.ask")  # before the script runs, Enter is a new line
-
-    def ask(self, question: str) -> None:
-        self.tab.fill("#question", question)
-        self.tab.press("#question", "Enter")
-        shown = "words => document.querySelector('#answer[data-title]')?.dataset.title === words"
-        self.tab.wait_for_function(shown, arg=question)
-        self.tab.wait_for_selector("#side h2")
-
-    def says(self, words: str) -> bool:
-        self.tab.wait_for_selector(f"text={words}", timeout=60_000)
-        return True
-
-    def well(self) -> None:
-        """No sideways scroll, and nothing serious that axe-core finds."""
-        from axe_playwright_python.sync_playwright import Axe
-
-        assert self.tab.evaluate("document.documentElement.scrollWidth") <= self.width, self.tab.url
-        # The tool's script is put in by the driver, which the page's own policy rightly refuses to a page.
-        violations = Axe().run(self.tab).response["violations"]
-        serious = [violation for violation in violations if violation["impact"] in {"serious", "critical"}]
-        assert not serious, [
-            (self.tab.url, violation["id"], [node["html"] for node in violation["nodes"]]) for violation in serious
-        ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with opened_browser() as opened:
-        yield opened
+pytestmark = IN_BROWSER
 
 
 @pytest.mark.parametrize(("width", "scheme"), WIDTHS)
@@ -118,7 +62,7 @@ def test_a_days_work(browser: Any, service: Service, width: int, scheme: str) ->
     page.open("/")
     page.ask("What is the price of every item?")
     tab.keyboard.press("t")
-    assert tab.locator("#chart svg").is_visible()
+    assert tab.locator("#chart svg").filter(visible=True).count() == 1
     tab.keyboard.press("c")
     page.says("Confirmed by you")
     tab.keyboard.press("z")
@@ -155,7 +99,7 @@ def test_hostile_content_shows_as_text(browser: Any, service: Service) -> None:
     page.context.close()
 
 
-def test_without_the_script_plain_forms_ask_and_judge(browser: Any, service: Service) -> None:
+def test_without_the_script_plain_forms_ask_judge_and_correct(browser: Any, service: Service) -> None:
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()
     tab.goto(f"{service.url}/login")
@@ -165,6 +109,13 @@ def test_without_the_script_plain_forms_ask_and_judge(browser: Any, service: Ser
     tab.get_by_role("button", name="Ask").click()
     tab.get_by_role("button", name="Confirm").click()
     assert "Confirmed by you" in tab.inner_text("#verdict")
+    tab.goto(f"{service.url}/?database=shop")
+    tab.fill("#question", SIBLING)
+    tab.get_by_role("button", name="Ask").click()
+    tab.get_by_role("link", name="Correct the SQL").click()
+    tab.fill("#edited", RIGHT)
+    tab.get_by_role("button", name="Bank my SQL").click()
+    assert "Corrected by you" in tab.inner_text("#verdict")
     context.close()
 
 

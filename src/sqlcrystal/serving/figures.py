@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from sqlcrystal.measurement.live import Tally, live_lift
 from sqlcrystal.serving.value import ArmValue, Value
 
 
@@ -30,11 +31,32 @@ def arms(value: Value) -> list[tuple[str, str, str]]:
     ]
 
 
+def verdict_rates(value: Value) -> str:
+    """How much of each arm was judged, and whether the two differ beyond chance: then so may what was judged."""
+    with_memory, without = value.arms["with_memory"], value.arms["without_memory"]
+    if not with_memory.answers or not without.answers:
+        return ""
+    rates = f"Verdicts: with cards {_share(with_memory)}, held out {_share(without)}."
+    between = live_lift([Tally(with_memory.answers, with_memory.verdicts, without.answers, without.verdicts)])
+    if between.low_pp is None:
+        return f"{rates} Too few answers to tell whether the two rates differ."
+    if not between.excludes_zero:
+        return f"{rates} The two rates do not differ beyond chance."
+    return f"{rates} The two rates differ beyond chance: one arm is judged more, and the lift may say so."
+
+
+def _share(arm: ArmValue) -> str:
+    return f"{100 * arm.verdicts / arm.answers:.0f} % ({arm.verdicts:,} of {arm.answers:,})"
+
+
 def _lift(value: Value) -> ValueFigure:
     if value.lift_pp is None or value.lift_ci_pp is None:
         return ValueFigure("Lift", "not known yet", "before five verdicts in each arm there is no interval")
     low, high = value.lift_ci_pp
-    return ValueFigure("Lift", f"{value.lift_pp:+.1f} points", f"{low:+.1f} to {high:+.1f}, 95 % at every look")
+    unclear = ": not clear yet" if low <= 0 <= high and not value.enough else ""
+    return ValueFigure(
+        "Lift", f"{value.lift_pp:+.1f} points", f"{low:+.1f} to {high:+.1f}, 95 % at every look{unclear}"
+    )
 
 
 def _flips(value: Value) -> ValueFigure:
@@ -56,6 +78,8 @@ def _break_even(value: Value) -> ValueFigure:
     name = "One more right answer takes"
     if value.tokens_per_right_answer is None:
         return ValueFigure(name, "not known yet", "a lift above zero, measured in both arms, would tell")
+    if value.lift_ci_pp is None or value.lift_ci_pp[0] <= 0:
+        return ValueFigure(name, "not known yet", "not while the interval of the lift holds 0")
     if value.tokens_per_right_answer <= 0:
         return ValueFigure(name, "nothing", f"memory saves {-(value.overhead_tokens or 0):,.0f} tokens an answer")
     money = f"{value.cost_per_right_answer:,.4f} in money: " if value.cost_per_right_answer else ""

@@ -84,9 +84,14 @@ def may_grant(caller: Caller, database: str) -> bool:
     return caller.allows(database, Scope.MANAGE)
 
 
+def owns_all(caller: Caller) -> bool:
+    """Whether a caller manages every database."""
+    return (EVERY_DATABASE, Scope.MANAGE) in caller.grant.scopes
+
+
 def require_owner(caller: Caller) -> None:
     """Refuse who does not manage every database: metrics and studies are about all of them."""
-    if (EVERY_DATABASE, Scope.MANAGE) not in caller.grant.scopes:
+    if not owns_all(caller):
         raise HTTPException(403, "your token lacks the scope 'manage' on every database")
 
 

@@ -19,8 +19,10 @@ KEYS: dict[str, Key] = {
     "value page": Key("g v", "Value", "everywhere"),
     "studies page": Key("g t", "Studies", "everywhere"),
     "settings page": Key("g s", "Settings", "everywhere"),
-    "undo": Key("z", "undo the verdict", "everywhere"),
+    "undo": Key("z", "undo the last verdict", "everywhere"),
     "keys": Key("?", "this sheet", "everywhere"),
+    "stop": Key("Esc", "stop, else close, else leave the field", "everywhere"),
+    "ask": Key("Enter", "ask; with Shift a new line", "question"),
     "confirm": Key("c", "confirm", "answers"),
     "reject": Key("r", "reject", "answers"),
     "correct": Key("e", "correct the SQL", "answers"),
@@ -28,13 +30,16 @@ KEYS: dict[str, Key] = {
     "copy sql": Key("y", "copy the SQL", "answers"),
     "copy rows": Key("Y", "copy the rows", "answers"),
     "chart": Key("t", "table or chart", "answers"),
+    "card": Key("1 to 9", "open a card that was used", "answers"),
     "history": Key("h", "history", "answers"),
-    "down": Key("j", "next in the list", "lists"),
-    "up": Key("k", "previous in the list", "lists"),
-    "skip": Key("s", "skip", "lists"),
+    "bank": Key("Ctrl+Enter", "bank my SQL", "editor"),
+    "down": Key("j", "next in the list", "queue, bank"),
+    "up": Key("k", "previous in the list", "queue, bank"),
+    "skip": Key("s", "skip", "queue"),
+    "choose": Key("x", "choose or leave out", "bank"),
+    "open": Key("Enter", "open", "bank"),
 }
-"""Beside these: Enter asks, Shift+Enter breaks the line, Ctrl+Enter banks the SQL, Esc stops or leaves a field,
-1 to 9 open a card."""
+"""The whole table: what is no button's, link's or field's own key is the script's."""
 
 
 def press(name: str) -> str:

@@ -20,14 +20,19 @@ def add_pages(app: FastAPI) -> None:
     from sqlcrystal.interfaces.web import (
         pages_ask,
         pages_bank,
+        pages_card,
         pages_queue,
+        pages_revoke,
+        pages_rows,
         pages_settings,
         pages_studies,
         pages_value,
+        pages_verdicts,
     )
 
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
-    for module in (pages_ask, pages_queue, pages_bank, pages_value, pages_studies, pages_settings):
+    asking = (pages_ask, pages_verdicts, pages_rows, pages_queue)
+    for module in (*asking, pages_bank, pages_revoke, pages_card, pages_value, pages_studies, pages_settings):
         app.include_router(module.router)
     app.include_router(router)
 

@@ -14,6 +14,7 @@ from sqlcrystal.interfaces.server.reach import grants_for, may_grant
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
+from sqlcrystal.serving.locations import without_password
 
 router = APIRouter(include_in_schema=False)
 
@@ -66,7 +67,7 @@ async def revoke(token_id: TokenId, caller: Calling, work: Working) -> Response:
 def _values(work: Work, caller: Caller, database: str) -> dict[str, Any]:
     manages = caller.may_anywhere(Scope.MANAGE)
     return {
-        "states": [_state(work, state) for state in work.crystal.databases() if caller.sees(state.name)],
+        "states": [_state(work, caller, state) for state in work.crystal.databases() if caller.sees(state.name)],
         "model_name": _model_name(work),
         "may_manage": manages,
         "grants": [_grant(grant) for grant in grants_for(work.crystal, caller)] if manages else [],
@@ -85,16 +86,17 @@ def _model_name(work: Work) -> str:
         return str(error)
 
 
-def _state(work: Work, state: Any) -> dict[str, Any]:
+def _state(work: Work, caller: Caller, state: Any) -> dict[str, Any]:
     entry = work.crystal.desk.team.databases.get(state.name)
     return {
         "name": state.name,
         "dialect": state.dialect,
+        "place": without_password(entry.url) if entry and caller.allows(state.name, Scope.MANAGE) else "",
         "error": state.error,
         "cards": state.cards,
         "values_are": entry.values if entry else "allowed",
         "replay": entry.replay if entry else False,
-        "hold_out": f"{entry.hold_out:.0%}" if entry else "0%",
+        "hold_out": f"{100 * entry.hold_out:g} %" if entry else "0 %",
     }
 
 

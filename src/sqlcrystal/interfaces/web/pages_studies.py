@@ -21,7 +21,7 @@ FIGURES = (
     ("P_0, no memory", "p0"),
     ("P_M, with cards", "pm"),
     ("P_K, repaired on demand", "pk"),
-    ("Lift", "lift_pp"),
+    ("Lift, points", "lift_pp"),
     ("Lift, 95 % interval", "lift_ci_pp"),
     ("CR", "cr"),
     ("CR, 95 % interval", "cr_ci"),
@@ -42,7 +42,9 @@ async def studies_page(
     folder = Path(work.settings.studies)
     studies = await work.call(lambda: _studies(folder))
     compared = [each for each in studies if each["name"] in (study or [])]
-    rows = [(name, [_figure(each["summary"].get(key)) for each in compared]) for name, key in FIGURES]
+    rows = [
+        (name, [_figure(each["summary"].get(key), signed="lift" in key) for each in compared]) for name, key in FIGURES
+    ]
     name = chosen_database(request, work, caller, None)
     return page(
         request,
@@ -84,9 +86,9 @@ def _studies(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _figure(value: Any) -> str:
+def _figure(value: Any, *, signed: bool) -> str:
     if value is None:
         return "–"
     if isinstance(value, list):
-        return " to ".join(_figure(each) for each in value)
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
+        return " to ".join(_figure(each, signed=signed) for each in value)
+    return f"{value:{'+' if signed else ''}.1f}" if isinstance(value, float) else str(value)

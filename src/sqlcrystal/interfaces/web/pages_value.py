@@ -2,27 +2,31 @@
 
 import io
 from csv import writer
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
+from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.access import Calling
 from sqlcrystal.interfaces.server.reach import database_for, known_card
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
-from sqlcrystal.interfaces.web.charts import drawing
+from sqlcrystal.interfaces.web.charts import Frame, Size, both_sizes, drawing
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
-from sqlcrystal.serving.figures import arms, figures
+from sqlcrystal.serving.figures import arms, figures, verdict_rates
 from sqlcrystal.serving.trend import Look, trend
+from sqlcrystal.types import CardStatus
 
 if TYPE_CHECKING:
     from sqlcrystal.serving.value import CardValue, Value
 
 router = APIRouter(include_in_schema=False)
-WIDTH, HEIGHT, LEFT, BOTTOM = 960, 260, 64, 32
-SAYS = {"earns": "confirmed", "harms": "rejected", "unclear": "waiting"}
+HEIGHT, LEFT = 220, 56
+CERTAIN_FROM = 3
+"""The first third of the looks is so unsure that its band would flatten the rest; it is drawn to the frame's edge."""
 
 
 @router.get("/value")
@@ -34,7 +38,16 @@ async def value_page(
     shown = await work.call(lambda: [_shown(work, value) for value in work.crystal.value(name) if value.answers])
     waiting = await work.call(lambda: len(waiting_in(work, caller, name)))
     seen = databases_of(work, caller)
-    return page(request, "value.html", database=name, databases=seen, databases_shown=shown, waiting_count=waiting)
+    return page(
+        request,
+        "value.html",
+        database=name,
+        databases=seen,
+        databases_shown=shown,
+        waiting_count=waiting,
+        may_manage=caller.allows(name, Scope.MANAGE),
+        now=datetime.now(UTC),
+    )
 
 
 @router.get("/value/cards.csv")
@@ -66,11 +79,13 @@ def _shown(work: Work, value: "Value") -> dict[str, Any]:
         "share_words": held,
         "says": value.says,
         "tiles": figures(value),
-        "chart": _chart(looks) if len(looks) > 1 else None,
-        "chart_words": "Lift of memory in points (line) with its interval (band) after each verdict. "
-        "Looked at any day, the interval holds.",
+        "chart": both_sizes(lambda size: _chart(size, looks)) if len(looks) > 1 else None,
+        "rate_words": verdict_rates(value),
         "arms": arms(value) if any(arm.answers for arm in value.arms.values()) else [],
-        "cards": [_card(work, each) for each in value.cards],
+        "groups": [
+            (name, [_card(work, each) for each in value.cards if each.says == says])
+            for says, name in (("harms", "Cards that harm"), ("earns", "Cards that earn"), ("unclear", "Not clear yet"))
+        ],
     }
 
 
@@ -83,39 +98,29 @@ def _card(work: Work, each: "CardValue") -> dict[str, Any]:
         "right": each.right,
         "wrong": each.wrong,
         "effect": "–" if each.effect_pp is None else f"{each.effect_pp:+.1f}",
-        "says": each.says,
-        "state": SAYS.get(each.says, "waiting"),
+        "active": card is not None and card.status is CardStatus.ACTIVE,
     }
 
 
-def _chart(looks: list[Look]) -> Markup:
-    low, high = min(-1.0, *(look.low_pp for look in looks)), max(1.0, *(look.high_pp for look in looks))
-    most = looks[-1].verdicts
+def _chart(size: Size, looks: list[Look]) -> Markup:
+    later = looks[len(looks) // CERTAIN_FROM :]
+    low, high = min(-1.0, *(look.low_pp for look in later)), max(1.0, *(look.high_pp for look in later))
+    first, most = looks[0].verdicts, looks[-1].verdicts
+    size = size._replace(width=1160 if size.shown == "at-desk" else size.width)
+    frame = Frame(size, height=HEIGHT, left=LEFT, head=12, low=low, high=high, steps=max(1, most - first))
 
-    def across(look: Look) -> float:
-        first = looks[0].verdicts
-        return LEFT + (WIDTH - LEFT - 16) * (look.verdicts - first) / max(1, most - first)
+    def spot(look: Look, points: float) -> str:
+        return f"{frame.across(look.verdicts - first):.1f},{frame.down(min(high, max(low, points))):.1f}"
 
-    def down(points: float) -> float:
-        return 8 + (HEIGHT - BOTTOM - 8) * (high - points) / (high - low)
-
-    band = [f"{across(look):.1f},{down(look.high_pp):.1f}" for look in looks]
-    band += [f"{across(look):.1f},{down(look.low_pp):.1f}" for look in reversed(looks)]
-    line = " ".join(f"{across(look):.1f},{down(look.lift_pp):.1f}" for look in looks)
+    band = [spot(look, look.high_pp) for look in looks] + [spot(look, look.low_pp) for look in reversed(looks)]
     parts = [
         Markup('<polygon class="band" points="{}"/>').format(" ".join(band)),
-        Markup('<line class="axis" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"/>').format(LEFT, WIDTH - 16, y=down(0)),
-        Markup('<polyline class="line" points="{}"/>').format(line),
-        Markup('<text x="{}" y="{:.1f}" text-anchor="end">0</text>').format(LEFT - 8, down(0) + 4),
-        Markup('<text x="{}" y="16" text-anchor="end">{:+.0f}</text>').format(LEFT - 8, high),
-        Markup('<text x="{}" y="{}" text-anchor="end">{:+.0f}</text>').format(LEFT - 8, HEIGHT - BOTTOM + 4, low),
-        Markup('<text class="muted" x="{}" y="{}">{:,} verdicts</text>').format(LEFT, HEIGHT - 8, looks[0].verdicts),
-        Markup('<text class="muted" x="{}" y="{}" text-anchor="end">{:,} verdicts</text>').format(
-            WIDTH - 16, HEIGHT - 8, most
-        ),
+        *frame.grid(signed=True),
+        Markup('<polyline class="line" points="{}"/>').format(" ".join(spot(look, look.lift_pp) for look in looks)),
+        *frame.ends(f"{first:,} verdicts", f"{most:,} verdicts"),
     ]
     last = looks[-1]
     title = (
         f"Lift {last.lift_pp:+.1f} points after {most:,} verdicts, interval {last.low_pp:+.1f} to {last.high_pp:+.1f}"
     )
-    return drawing(title, HEIGHT, parts, width=WIDTH)
+    return drawing(title, size, HEIGHT, parts)

@@ -11,9 +11,10 @@ from starlette.responses import HTMLResponse
 
 from sqlcrystal.bank import Scope, Waiting
 from sqlcrystal.interfaces.server.access import Caller
+from sqlcrystal.interfaces.server.reach import owns_all
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
-from sqlcrystal.interfaces.web.text import coloured, show_cell
+from sqlcrystal.interfaces.web.text import coloured, lines_on_phone, show_cell
 from sqlcrystal.outgoing import visible
 from sqlcrystal.version import __version__
 
@@ -45,11 +46,16 @@ def environment() -> Environment:
         keys=KEYS,
         visible=lambda text: visible(str(text)),
         coloured=coloured,
+        lines_on_phone=lines_on_phone,
         show_cell=show_cell,
         day=day,
         fresh=False,
+        editing=False,
+        in_queue=False,
         queue_next="",
+        undone="",
         view=None,
+        formats=(("tsv", "TSV"), ("csv", "CSV"), ("md", "Markdown"), ("json", "JSON")),
     )
     return made
 
@@ -75,7 +81,6 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         "demo": work.settings.demo and caller is not None,
         "navigation": _navigation(request, caller, values.get("waiting_count", 0)),
         "databases": [],
-        "any_database": False,
         "database": "",
         "database_action": request.url.path,
     }
@@ -92,6 +97,7 @@ def _navigation(request: Request, caller: Caller | None, waiting: int) -> list[d
     if caller is None:
         return []
     hidden = set() if caller.may_anywhere(Scope.JUDGE) else {"Queue"}
+    hidden |= set() if owns_all(caller) else {"Studies"}
     path = request.url.path
     return [
         {

@@ -1,7 +1,7 @@
 """Anybody's text made safe to look at: marks that hide or turn text are spelt, SQL is coloured, cells stay verbatim."""
 
 import re
-from difflib import SequenceMatcher
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
@@ -10,29 +10,54 @@ from sqlcrystal.outgoing import visible
 from sqlcrystal.types import Cell
 
 CELL_WIDTH = 40
+PHONE_WIDTH = 38
 _WORDS = (
     "ALL|AND|ANY|AS|ASC|BETWEEN|BY|CASE|CAST|COLLATE|CROSS|DESC|DISTINCT|ELSE|END|EXCEPT|"
     "EXISTS|FILTER|FROM|FULL|GROUP|HAVING|ILIKE|IN|INNER|INTERSECT|INTO|IS|JOIN|LATERAL|"
     "LEFT|LIKE|LIMIT|NATURAL|NOT|NULL|NULLS|OFFSET|ON|OR|ORDER|OUTER|OVER|PARTITION|RIGHT|"
     "SELECT|THEN|UNION|USING|VALUES|WHEN|WHERE|WINDOW|WITH"
 )
-_TOKENS = re.compile(
+_TOKENS = (
     r"(?P<c>--[^\n]*|/\*.*?\*/)|(?P<s>'(?:[^']|'')*')|(?P<q>\"[^\"]*\"|`[^`]*`)|(?P<n>\b\d+(?:\.\d+)?\b)"
-    rf"|(?P<k>\b(?:{_WORDS})\b)",
-    re.IGNORECASE | re.DOTALL,
+    rf"|(?P<k>\b(?:{_WORDS})\b)"
 )
+_FLAGS = re.IGNORECASE | re.DOTALL
+_PLAIN = re.compile(_TOKENS, _FLAGS)
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def coloured(sql: str) -> Markup:
-    """SQL as escaped HTML with its keywords, strings, numbers and comments marked."""
+def coloured(sql: str, marks: Sequence[str] = ()) -> Markup:
+    """SQL as escaped HTML with its keywords, strings, numbers and comments coloured, and some texts marked."""
     text, parts, at = visible(sql), [], 0
-    for found in _TOKENS.finditer(text):
+    for found in _pattern(marks).finditer(text):
         parts.append(escape(text[at : found.start()]))
         kind = found.lastgroup
-        parts.append(escape(found[0]) if kind == "q" else Markup('<span class="{}">{}</span>').format(kind, found[0]))
+        shape = "<mark>{1}</mark>" if kind == "m" else "{1}" if kind == "q" else '<span class="{0}">{1}</span>'
+        parts.append(Markup(shape).format(kind, found[0]))
         at = found.end()
     parts.append(escape(text[at:]))
     return Markup("").join(parts)
+
+
+def _pattern(marks: Sequence[str]) -> re.Pattern[str]:
+    if not marks:
+        return _PLAIN
+    either = "|".join(rf"(?<!\w){re.escape(visible(mark))}(?!\w)" for mark in marks)
+    return re.compile(rf"(?P<m>{either})|{_TOKENS}", _FLAGS)
+
+
+def literals_holding(sql: str, values: Sequence[str]) -> list[str]:
+    """The literals of a query that hold one of these values, as they stand in it."""
+    wanted = [value.casefold() for value in values]
+    literals = [found[0] for found in _PLAIN.finditer(sql) if found.lastgroup in {"s", "n"}]
+    return [literal for literal in dict.fromkeys(literals) if any(value in literal.casefold() for value in wanted)]
+
+
+def complained_of(sql: str, message: str) -> list[str]:
+    """The name in a query that an engine's message ends with: what it did not know, or where it stopped."""
+    names = set(_NAME.findall(sql))
+    found = [name for name in _NAME.findall(message) if name in names and not re.fullmatch(_WORDS, name, re.IGNORECASE)]
+    return found[-1:]
 
 
 class ShownCell(NamedTuple):
@@ -55,28 +80,6 @@ def show_cell(value: Cell) -> ShownCell:
     return ShownCell(text[:CELL_WIDTH], rest=text) if len(text) > CELL_WIDTH else ShownCell(text)
 
 
-class DiffLine(NamedTuple):
-    """One line of a diff: its class, its sign, what a screen reader says, and the text."""
-
-    kind: str
-    sign: str
-    spoken: str
-    text: str
-
-
-def changed_lines(before: str, after: str) -> list[DiffLine]:
-    """A unified diff of two texts, whole."""
-    old, new = visible(before).splitlines(), visible(after).splitlines()
-    lines: list[DiffLine] = []
-    for tag, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            lines += [DiffLine("same", "", "", line) for line in old[start:end]]
-            continue
-        lines += [DiffLine("del", "-", "removed: ", line) for line in old[start:end]]
-        lines += [DiffLine("add", "+", "added: ", line) for line in new[new_start:new_end]]
-    return lines
-
-
 def pretty_sql(sql: str, dialect: str) -> str:
     """SQL laid out for people; as it is where it cannot be read."""
     from sqlcrystal.databases.parsing import Unparsable, grammar, parse
@@ -87,6 +90,24 @@ def pretty_sql(sql: str, dialect: str) -> str:
         return sql
 
 
-def short_literals(sql: str) -> list[str]:
-    """The text literals of a query, each once: what a person checks first when nothing came back."""
-    return list(dict.fromkeys(found[0] for found in _TOKENS.finditer(sql) if found.lastgroup == "s"))[:8]
+def lines_on_phone(sql: str) -> int:
+    """About how many lines SQL takes where only forty characters stand side by side."""
+    return sum(max(1, -(-len(line) // PHONE_WIDTH)) for line in sql.splitlines())
+
+
+def filtered_on(sql: str, dialect: str) -> list[str]:
+    """The literals of a query's conditions, each once: what a person checks first when nothing came back."""
+    from sqlglot import exp
+
+    from sqlcrystal.databases.parsing import Unparsable, grammar, parse
+
+    try:
+        query = parse(sql, dialect)
+    except Unparsable:
+        return []
+    found = [
+        literal.sql(grammar(dialect))
+        for literal in query.find_all(exp.Literal)
+        if literal.find_ancestor(exp.Where, exp.Having, exp.Join)
+    ]
+    return list(dict.fromkeys(found))[:8]

@@ -1,6 +1,6 @@
 """What the templates show of an answer, in their words."""
 
-from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -8,17 +8,17 @@ from msgspec import Struct
 
 from sqlcrystal.bank import AnswerRecord, Decision, Scope, Verdict
 from sqlcrystal.bank.records import JUDGED
-from sqlcrystal.errors import BankError
 from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.interfaces.server.reach import known_card
+from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
 from sqlcrystal.interfaces.web.charts import chart
-from sqlcrystal.interfaces.web.text import DiffLine, changed_lines, pretty_sql, short_literals
-from sqlcrystal.types import Episode, Execution, Failure, Row, Rows
+from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
+from sqlcrystal.interfaces.web.tables import rows_in_words, table_of
+from sqlcrystal.interfaces.web.text import complained_of, filtered_on, literals_holding, pretty_sql
+from sqlcrystal.types import Episode, Failure, Rows
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal
-
-PAGE_ROWS = 100
 
 
 class Step(Struct, frozen=True):
@@ -27,59 +27,6 @@ class Step(Struct, frozen=True):
     title: str
     sql: str = ""
     said: str = ""
-
-
-class TableView(Struct, frozen=True, kw_only=True):
-    """Rows as a table shows them."""
-
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    row_count: int
-    page: int = 1
-
-    @property
-    def pages(self) -> int:
-        """How many pages of a hundred rows there are."""
-        return max(1, -(-self.row_count // PAGE_ROWS))
-
-    @property
-    def numeric(self) -> list[bool]:
-        """Which columns hold numbers only."""
-        return [
-            any(row[at] is not None for row in self.rows)
-            and all(row[at] is None or isinstance(row[at], int | float) for row in self.rows)
-            for at in range(len(self.columns))
-        ]
-
-    @property
-    def row_words(self) -> str:
-        """How many rows there are, and whether all are shown."""
-        count = f"{self.row_count:,} row{'' if self.row_count == 1 else 's'}"
-        if len(self.rows) >= self.row_count:
-            return count
-        first = (self.page - 1) * PAGE_ROWS + 1
-        return f"Rows {first:,} to {first + len(self.rows) - 1:,} of {self.row_count:,}"
-
-
-class ProposalView(Struct, frozen=True, kw_only=True):
-    """What a repair came to, beside what was rejected."""
-
-    id: str
-    sql: str
-    lines: Sequence[DiffLine]
-    columns: Sequence[str] = ()
-    rows: Sequence[Row] = ()
-    row_count: int = 0
-    error: str = ""
-
-    @property
-    def table(self) -> TableView:
-        """Its rows."""
-        return TableView(columns=self.columns, rows=self.rows, row_count=self.row_count)
-
-    numeric = property(lambda self: self.table.numeric)
-    row_words = property(lambda self: self.table.row_words)
-    pages = 1
 
 
 class AnswerView:
@@ -98,8 +45,10 @@ class AnswerView:
         self.caller = caller
         self._episode = crystal.store.answers.trace(record.id)
         self.cards = _used_cards(crystal, record)
-        self.table = _table(crystal, record, page)
-        self.proposal = _proposal(crystal, record)
+        self.exchanged = _exchanged(crystal, record, self.dialect)
+        self.table = table_of(crystal, record, page)
+        self.proposal = proposal_of(crystal, record, self.dialect)
+        self.conflict = conflict_of(crystal, record, self.dialect) if self.open else None
 
     # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -107,23 +56,37 @@ class AnswerView:
     rows = property(lambda self: self.table.rows)
     row_count = property(lambda self: self.table.row_count)
     pages = property(lambda self: self.table.pages)
+    first = property(lambda self: self.table.first)
     numeric = property(lambda self: self.table.numeric)
+    tiles = property(lambda self: self.table.tiles)
     row_words = property(lambda self: self.table.row_words)
 
     @property
     def export_words(self) -> str:
         """What an export will hold."""
-        return f"{self.row_count:,} row{'' if self.row_count == 1 else 's'}"
+        return rows_in_words(self.row_count)
 
-    @property
+    @cached_property
     def chart(self) -> Markup | None:
         """A drawing, where the rows suit one."""
         return chart(self.columns, self.rows, truncated=len(self.rows) < self.row_count)
 
-    @property
+    @cached_property
     def literals(self) -> list[str]:
         """What it filtered on, for who wonders why nothing came."""
-        return short_literals(self.sql)
+        return filtered_on(self._record.sql or "", self.dialect)
+
+    @cached_property
+    def marks(self) -> list[str]:
+        """What of the SQL to look at: a literal that was exchanged, or the name the engine complained of."""
+        if self.error:
+            return complained_of(self.sql, self.error)
+        return literals_holding(self.sql, [new for _, new in self.exchanged])
+
+    @property
+    def details(self) -> str:
+        """An answer that did not run, as one text for whoever is asked about it."""
+        return f"Question: {self.question}\nDatabase: {self.database}\n\n{self.sql}\n\n{self.error}\n"
 
     # ── how it came about ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -133,6 +96,27 @@ class AnswerView:
         return (
             self._episode is not None and bool(self._episode.rounds) and self._episode.attempt.sql != self._record.sql
         )
+
+    @cached_property
+    def repair_lines(self) -> list[DiffLine]:
+        """From the first attempt to what is shown."""
+        if self._episode is None or not self.repaired:
+            return []
+        return changed_lines(pretty_sql(self._episode.attempt.sql or "", self.dialect), self.sql)
+
+    @property
+    def repairs_tried(self) -> str:
+        """Whether a repair was tried, in words."""
+        rounds = len(self._episode.rounds) if self._episode else 0
+        if not rounds:
+            return "No repair was tried."
+        return f"{rounds} repair{' was' if rounds == 1 else 's were'} tried."
+
+    @property
+    def reply(self) -> str:
+        """What the model said instead of SQL."""
+        calls = self._episode.attempt.calls if self._episode is not None and not self.sql else ()
+        return calls[-1].completion.text.strip() if calls else ""
 
     @property
     def origin(self) -> str:
@@ -155,13 +139,15 @@ class AnswerView:
     def notice(self) -> str:
         """What a person should know before they judge."""
         if self.replayed and self.cards:
-            return f"Replayed from card {self.cards[0]['id'][:8]}, no model call, run just now."
+            told = ", ".join(f"{old} → {new}" for old, new in self.exchanged)
+            with_others = f" with {told}" if told else ""
+            return f"Replayed from card {self.cards[0]['id'][:8]}{with_others}: no model call, run when it was asked."
         calls = self._episode.attempt.calls if self._episode is not None else ()
         if calls and calls[-1].completion.finish_reason == "recorded without these cards":
             return "The recording has no reply with these cards; this is the one the model gave without them."
         return ""
 
-    @property
+    @cached_property
     def steps(self) -> list[Step]:
         """Attempts and probes, in order; where nothing was tried twice there is nothing to tell."""
         return _steps(self._episode, self.dialect) if self._episode is not None and self._episode.rounds else []
@@ -169,8 +155,12 @@ class AnswerView:
     @property
     def steps_words(self) -> str:
         """The steps in a few words."""
-        rounds = len(self._episode.rounds) if self._episode else 0
-        return f"{1 + rounds} attempt{'' if not rounds else 's'}{', repaired' if self.repaired else ''}"
+        return f"{self.attempts} attempts{', the last one stands' if self.repaired else ''}"
+
+    @property
+    def attempts(self) -> int:
+        """How many times SQL was written for it."""
+        return 1 + (len(self._episode.rounds) if self._episode else 0)
 
     # ── the verdict ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -203,11 +193,19 @@ class AnswerView:
         return f"{said} {'A repair is proposed; nothing is banked.' if self.proposal else 'Nothing is banked.'}"
 
     @property
+    def title(self) -> str:
+        """What the browser's tab says: the question and how it stands."""
+        return f"{self.question} ({'did not run' if self.open and self.error else self.state})"
+
+    @property
     def held_out_words(self) -> str:
         """Told after the verdict only."""
         if self.verdict is None or self._record.memory:
             return ""
-        return "This answer was given without cards, to measure what they are worth."
+        if not self._record.share:
+            return "This answer was given without cards, as was asked."
+        share = f"{100 * self._record.share:g} % of questions"
+        return f"This answer was given without cards, to measure what they are worth ({share})."
 
 
 def _standing(crystal: "Crystal", record: AnswerRecord) -> Decision | None:
@@ -231,54 +229,21 @@ def _used_cards(crystal: "Crystal", record: AnswerRecord) -> list[dict[str, Any]
                 "question": card.question.text,
                 "by": card.admission.by,
                 "signal": card.admission.signal,
+                "at": card.admission.at,
                 "effect": words,
             }
         )
     return found
 
 
-def _table(crystal: "Crystal", record: AnswerRecord, page: int) -> TableView:
-    kept = record.rows
-    if page == 1 and kept is not None and len(kept) >= min(record.row_count, PAGE_ROWS):
-        return TableView(columns=record.columns, rows=kept[:PAGE_ROWS], row_count=record.row_count)
-    # What is not kept is read again: behind the guard, without a model.
-    execution = run_again(crystal, record)
-    if isinstance(execution, Failure):
-        return TableView(columns=record.columns, rows=(), row_count=record.row_count)
-    page = min(max(1, page), max(1, -(-len(execution.rows) // PAGE_ROWS)))
-    shown = execution.rows[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
-    return TableView(columns=execution.columns, rows=shown, row_count=len(execution.rows), page=page)
+def _exchanged(crystal: "Crystal", record: AnswerRecord, dialect: str) -> tuple[tuple[str, str], ...]:
+    """Which values of the replayed card's question stand for which in this one."""
+    card = known_card(crystal, record.cards[0].card) if record.replayed and record.cards else None
+    if card is None:
+        return ()
+    from sqlcrystal.serving.parameters import other_values
 
-
-def run_again(crystal: "Crystal", record: AnswerRecord) -> Execution:
-    """An answer's SQL on the database as it is now."""
-    if record.sql is None or record.error:
-        return Rows(columns=(), rows=())
-    return crystal.run(record.sql, record.database)
-
-
-def _proposal(crystal: "Crystal", record: AnswerRecord) -> ProposalView | None:
-    try:
-        found = crystal.store.decisions.proposals(answer=record.id)
-    except BankError:
-        return None
-    if not found:
-        return None
-    proposal = found[-1]
-    dialect = crystal.desk.site(record.database).database.dialect
-    sql = pretty_sql(proposal.sql, dialect)
-    lines = changed_lines(pretty_sql(record.sql or "", dialect), sql)
-    execution = crystal.run(proposal.sql, record.database)
-    if isinstance(execution, Failure):
-        return ProposalView(id=proposal.id, sql=proposal.sql, lines=lines, error=execution.message)
-    return ProposalView(
-        id=proposal.id,
-        sql=proposal.sql,
-        lines=lines,
-        columns=execution.columns,
-        rows=execution.rows[:PAGE_ROWS],
-        row_count=len(execution.rows),
-    )
+    return other_values(card, record.question, dialect)
 
 
 def _steps(episode: Episode, dialect: str) -> list[Step]:

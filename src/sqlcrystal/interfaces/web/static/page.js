@@ -1,4 +1,4 @@
-/* The page's own script: asks with a stream, swaps fragments the server made, and turns keys into clicks.
+/* Every page's script: swaps fragments the server made, and turns keys into clicks; asking.js asks with a stream.
    Everything works without it, too, by plain forms; nothing here builds HTML from text. */
 "use strict";
 const find = (selector, root = document) => root.querySelector(selector);
@@ -6,6 +6,7 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const say = (text) => { find("#status").textContent = text; };
 const alarm = (text) => { const box = find("#alert"); box.textContent = text; box.hidden = !text; };
 document.documentElement.classList.add("js");
+let asking = null; // what stops the question under way
 
 /* ── fragments: a form or link says what it replaces, the server renders it ─────────────────────────────────── */
 function place(target, markup) {
@@ -16,8 +17,9 @@ function place(target, markup) {
   prepare(fresh);
   const focus = find("[data-focus]", fresh);
   if (focus) focus.focus({ preventScroll: false });
-  const words = find("[data-say]", fresh) || (fresh.matches("[data-say]") ? fresh : null);
+  const words = find("[data-say]", fresh);
   if (words) say(words.dataset.say);
+  if (fresh.dataset.tab) document.title = `${fresh.dataset.tab} · sqlcrystal`;
   return fresh;
 }
 
@@ -43,8 +45,17 @@ async function submitFragment(form, button) {
     place(target, await answer.text());
   } catch (error) {
     all("button", target).forEach((each) => { each.disabled = false; });
+    all(".wait", target).forEach((each) => { each.hidden = true; });
     alarm(`Not done. ${error.message}`);
   }
+}
+
+function wait(form) {
+  const line = find("#verdict .wait");
+  if (!line) return;
+  line.textContent = form.dataset.wait;
+  line.hidden = false;
+  say(form.dataset.wait);
 }
 
 document.addEventListener("submit", (event) => {
@@ -54,6 +65,7 @@ document.addEventListener("submit", (event) => {
     sure(form.dataset.sure, () => { form.dataset.answered = "1"; form.requestSubmit(event.submitter); });
     return;
   }
+  if (form.dataset.wait) wait(form);
   if (form.matches("form.ask")) { event.preventDefault(); ask(form); return; }
   if (form.dataset.swap) { event.preventDefault(); submitFragment(form, event.submitter); }
 });
@@ -66,104 +78,12 @@ function sure(question, then) {
   dialog.showModal();
 }
 
-/* ── asking ─────────────────────────────────────────────────────────────────────────────────────────────────── */
-let asking = null;
-
-async function* events(reader) {
-  const decoder = new TextDecoder();
-  let text = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    text += decoder.decode(value, { stream: true });
-    const parts = text.replaceAll("\r\n", "\n").split("\n\n");
-    text = parts.pop();
-    for (const part of parts) {
-      const lines = part.split("\n");
-      const kind = lines.find((line) => line.startsWith("event: "));
-      const data = lines.filter((line) => line.startsWith("data: ")).map((line) => line.slice(6)).join("\n");
-      if (kind && data) yield [kind.slice(7), JSON.parse(data)];
-    }
-  }
-}
-
-function stages(box) {
-  const steps = all("ol.stages li", box);
-  const begun = performance.now();
-  const clock = find(".clock", box);
-  const limit = box.dataset.limit;
-  const timer = setInterval(() => {
-    const seconds = (performance.now() - begun) / 1000;
-    if (seconds > 20) clock.textContent = `Still running, ${Math.round(seconds)} s of at most ${limit} s. You may leave; it will be in History.`;
-    else if (seconds > 5) clock.textContent = `${Math.round(seconds)} s`;
-  }, 1000);
-  return {
-    reach(name) {
-      const at = steps.findIndex((step) => step.dataset.stage === name);
-      steps.forEach((step, index) => { step.className = index < at ? "done" : index === at ? "now" : step.className; });
-    },
-    end() { clearInterval(timer); },
-  };
-}
-
-async function ask(form) {
-  const field = find("textarea", form);
-  if (!field.value.trim()) { field.focus(); return; }
-  if (asking) asking.abort();
-  const mine = asking = new AbortController();
-  const made = find("#asking").content.cloneNode(true).firstElementChild;
-  find("#answer").replaceWith(made);
-  find(".asked", made).textContent = field.value;
-  const progress = stages(made);
-  const stop = find(".stop", made);
-  let ticket = "";
-  stop.addEventListener("click", async () => {
-    stop.disabled = true;
-    if (ticket) await fetch(`/api/asks/${encodeURIComponent(ticket)}/stop`, { method: "POST" }).catch(() => {});
-    mine.abort();
-  });
-  progress.reach("cards");
-  try {
-    const body = JSON.stringify({ question: field.value, database: form.dataset.database, memory: form.dataset.memory === "yes" ? true : null });
-    const answer = await fetched("/api/ask", { method: "POST", body, signal: mine.signal, headers: { "Content-Type": "application/json", Accept: "text/event-stream" } });
-    for await (const [kind, data] of events(answer.body.getReader())) {
-      if (kind === "begun") ticket = data.ticket;
-      else if (kind === "place") find(".place", made).textContent = data.ahead ? `${data.ahead} ahead of you` : "";
-      else if (kind === "cards") { progress.reach("sql"); find(".used", made).textContent = data.cards.length ? `With ${data.cards.length} card${data.cards.length === 1 ? "" : "s"}` : "No cards used"; }
-      else if (kind === "sql") { progress.reach("rows"); if (data.sql) { find(".sql pre", made).textContent = data.sql; find(".sql", made).hidden = false; say("SQL ready"); } }
-      else if (kind === "rows") progress.reach("repaired");
-      else if (kind === "done") { await show(data.id, form); return; }
-      else if (kind === "error") throw new Error(data.detail);
-    }
-    throw new Error("the connection ended before the answer did; look in History");
-  } catch (error) {
-    progress.end();
-    if (!made.isConnected) return;
-    const failed = find("#failed").content.cloneNode(true).firstElementChild;
-    find(".engine", failed).textContent = mine.signal.aborted ? "Stopped. Nothing was banked." : error.message;
-    made.replaceWith(failed);
-    find("button", failed).addEventListener("click", () => form.requestSubmit());
-    find("[tabindex]", failed).focus();
-  } finally { progress.end(); if (asking === mine) asking = null; }
-}
-
-async function show(id, form) {
-  const answer = await fetched(`/a/${encodeURIComponent(id)}`);
-  const placed = place(find("#answer"), await answer.text());
-  history.pushState({}, "", `/a/${encodeURIComponent(id)}`);
-  document.title = `${placed.dataset.title} · sqlcrystal`;
-  form.dataset.memory = "";
-  const side = find("#side");
-  if (side) place(side, await (await fetched(`/a/${encodeURIComponent(id)}?part=side`)).text());
-  find("#answer h1, #answer h2").focus({ preventScroll: true });
-}
-addEventListener("popstate", () => location.reload());
-
 /* ── the editor: runs what is written 400 ms after the last key, an older run is dropped ────────────────────── */
 function editor(field) {
-  const form = field.form, key = `draft ${location.pathname} ${form.action}`;
-  const bank = find("[data-bank]", form);
+  const form = field.form, key = `draft ${new URL(form.action).pathname}`, given = field.defaultValue;
+  const bank = find("[data-bank]", form), back = find(".draft", form);
   let timer, running;
+  bank.disabled = true;
   const run = async () => {
     if (running) running.abort();
     const mine = running = new AbortController();
@@ -175,7 +95,8 @@ function editor(field) {
     } catch (error) { if (!mine.signal.aborted) alarm(error.message); }
   };
   const draft = localStorage.getItem(key);
-  if (draft) field.value = draft;
+  if (draft && draft !== given) { field.value = draft; back.hidden = false; }
+  find("[data-restart]", form).addEventListener("click", () => { field.value = given; localStorage.removeItem(key); back.hidden = true; bank.disabled = true; field.focus(); run(); });
   field.addEventListener("input", () => { bank.disabled = true; localStorage.setItem(key, field.value); clearTimeout(timer); timer = setTimeout(run, 400); });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !bank.disabled) { event.preventDefault(); form.requestSubmit(bank); }
@@ -194,22 +115,43 @@ async function copy(button) {
   setTimeout(() => { words.textContent = before; }, 1500);
 }
 
+function toggle(control) {
+  for (const selector of control.dataset.toggle.split(",")) all(selector).forEach((each) => { each.hidden = !each.hidden; });
+  if (control.hasAttribute("aria-pressed")) control.setAttribute("aria-pressed", String(control.getAttribute("aria-pressed") !== "true"));
+  const next = control.dataset.then && find(control.dataset.then);
+  if (!next || next.closest("[hidden]")) return;
+  next.focus();
+  if (next.dataset.rows && !next.dataset.live) { next.dataset.live = "1"; editor(next); }
+}
+
+function askFor(question, memory, { send }) {
+  const form = find("form.ask"), field = find("textarea", form);
+  field.value = question;
+  field.dispatchEvent(new Event("input"));
+  form.dataset.memory = memory;
+  if (send) form.requestSubmit(); else { field.focus(); field.select(); }
+}
+
 document.addEventListener("click", (event) => {
-  const target = event.target.closest("button, a, [data-fill]");
-  if (!target) return;
-  if (target.dataset.copy || target.dataset.fetch) copy(target).catch(() => alarm("The browser does not allow copying here."));
-  else if (target.dataset.toggle) {
-    for (const selector of target.dataset.toggle.split(",")) all(selector).forEach((each) => { each.hidden = !each.hidden; });
-    if (target.hasAttribute("aria-pressed")) target.setAttribute("aria-pressed", String(target.getAttribute("aria-pressed") !== "true"));
-    const opened = target.dataset.then && find(target.dataset.then);
-    if (opened && !opened.closest("[hidden]")) { opened.focus(); if (opened.dataset.rows && !opened.dataset.live) { opened.dataset.live = "1"; editor(opened); } }
-  } else if (target.dataset.fill) { const field = find("form.ask textarea"); field.value = target.dataset.fill; field.form.requestSubmit(); }
-  else if (target.dataset.whole) { const box = target.closest(".sql"); box.classList.toggle("whole"); find("span", target).textContent = box.classList.contains("whole") ? "Show less" : "Show all"; }
-  else if (target.dataset.dialog) find(target.dataset.dialog).showModal();
-  else if (target.matches(".menu")) { const open = find("nav.main").classList.toggle("open"); target.setAttribute("aria-expanded", String(open)); }
+  all("details.choices[open]").filter((each) => !each.contains(event.target)).forEach((each) => { each.open = false; });
+  const target = event.target.closest("button, a");
+  if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const data = target.dataset, form = find("form.ask");
+  if (data.copy || data.fetch) copy(target).catch(() => alarm("The browser does not allow copying here."));
+  else if (data.toggle) { event.preventDefault(); toggle(target); }
+  else if (form && data.fill) { event.preventDefault(); askFor(data.fill, "", { send: true }); }
+  else if (form && data.reword) { event.preventDefault(); askFor(data.reword, "", { send: false }); }
+  else if (form && data.again) { event.preventDefault(); askFor(data.question, data.again === "with" ? "yes" : "no", { send: true }); }
+  else if (data.whole) { const whole = target.closest(".sql").classList.toggle("whole"); find("span", target).textContent = whole ? "Show less" : "Show all"; target.setAttribute("aria-expanded", String(whole)); }
+  else if (data.dialog) { const sheet = find(data.dialog); sheet.showModal(); find("[data-close]", sheet).focus(); }
+  else if (target.matches(".menu")) menu(!find("#pages").classList.contains("open"));
   else if (target.matches(".theme")) theme(target);
-  else if (target.dataset.again) { event.preventDefault(); const form = find("form.ask"); form.dataset.memory = target.dataset.again === "with" ? "yes" : ""; find("textarea", form).value = target.dataset.question; form.requestSubmit(); }
 });
+
+function menu(open) {
+  find("#pages").classList.toggle("open", open);
+  find(".menu").setAttribute("aria-expanded", String(open));
+}
 
 function theme(button) {
   const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -222,27 +164,51 @@ function theme(button) {
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
   if (event.target.matches("#letters")) localStorage.setItem("letters", event.target.checked ? "on" : "off");
+  if (event.target.matches("#chosen [type=checkbox]")) countChosen();
 });
+
+function countChosen() {
+  const words = find(".chosen-count");
+  if (!words) return;
+  const count = all("#chosen [type=checkbox]:checked").length;
+  words.textContent = count ? `${count} chosen:` : words.dataset.none;
+  all(".bulk button").forEach((each) => { each.disabled = !count; });
+}
+
+/* A list of rows: j and k move, x chooses; Enter opens, because a link has the focus. */
+function moveInList(pressed) {
+  const items = all("[data-item]"), at = items.findIndex((each) => each.contains(document.activeElement));
+  if (!items.length || !["j", "k", "x"].includes(pressed)) return false;
+  if (pressed === "x") { const box = at >= 0 && find("[type=checkbox]", items[at]); if (box) box.click(); return true; }
+  const next = items[Math.max(0, Math.min(items.length - 1, at < 0 ? 0 : at + (pressed === "j" ? 1 : -1)))];
+  find("a", next).focus();
+  return true;
+}
+
+function escape(field) {
+  const open = find("details.choices[open]"), stop = asking && find(".stop");
+  if (stop) stop.click();
+  else if (open) { open.open = false; find("summary", open).focus(); }
+  else if (find("#pages.open")) { menu(false); find(".menu").focus(); }
+  else if (field) field.blur();
+}
+
 
 /* ── keys: a control names its key; the handler only looks for it, so badge and deed cannot drift apart ──────── */
 let prefix = "";
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey) return;
-  const field = event.target.closest("input, textarea, select");
-  if (event.key === "Escape") {
-    if (asking) { const stop = find(".stop"); if (stop) stop.click(); }
-    else if (field) field.blur();
-    return;
-  }
+  const field = event.target.closest("input:not([type=checkbox]), textarea, select");
+  if (event.key === "Escape") { if (!find("dialog[open]")) escape(field); return; }
   if (event.target.matches("form.ask textarea") && event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); event.target.form.requestSubmit(); return; }
   if (field || find("dialog[open]") || localStorage.getItem("letters") === "off") return;
   const pressed = prefix ? `${prefix} ${event.key}` : event.key;
   prefix = "";
   if (event.key === "g" && pressed === "g") { prefix = "g"; setTimeout(() => { prefix = ""; }, 1200); return; }
   const control = all(`[data-key="${CSS.escape(pressed)}"]`).find((each) => !each.disabled && !each.closest("[hidden]"));
-  if (!control) return;
+  if (!control) { if (moveInList(pressed)) event.preventDefault(); return; }
   event.preventDefault();
-  if (control.matches("textarea, input, select")) control.focus(); else control.click();
+  if (control.matches("textarea, input")) { control.focus(); control.select(); } else control.click();
 });
 
 function prepare(root) {
@@ -257,6 +223,9 @@ prepare(document);
 /* The attribute autofocus would complain in the console where somebody was quicker than the page. */
 const first = find("[data-first]");
 if (first && document.activeElement === document.body) first.focus();
+const told = find("main [data-say]");
+if (told && first && !told.closest("#answer")) say(told.dataset.say);
+countChosen();
 const letters = find("#letters");
 if (letters) letters.checked = localStorage.getItem("letters") !== "off";
 const token = find("#token");

@@ -1,0 +1,85 @@
+"""Rows as the page shows them: a hundred at a time, verbatim; a single row of measures as tiles."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from sqlcrystal.bank import AnswerRecord
+from sqlcrystal.interfaces.web.charts import is_measure
+from sqlcrystal.types import Execution, Failure, Row, Rows
+
+if TYPE_CHECKING:
+    from sqlcrystal.serving import Crystal
+
+PAGE_ROWS = 100
+MOST_TILES = 3
+
+
+class TableView(Struct, frozen=True, kw_only=True):
+    """Rows as a table shows them."""
+
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    row_count: int
+    page: int = 1
+
+    @property
+    def pages(self) -> int:
+        """How many pages of a hundred rows there are."""
+        return max(1, -(-self.row_count // PAGE_ROWS))
+
+    @property
+    def first(self) -> int:
+        """The number of the first row that is shown."""
+        return (self.page - 1) * PAGE_ROWS + 1
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers only."""
+        return [
+            any(row[at] is not None for row in self.rows)
+            and all(row[at] is None or isinstance(row[at], int | float) for row in self.rows)
+            for at in range(len(self.columns))
+        ]
+
+    @property
+    def tiles(self) -> list[tuple[str, str]]:
+        """One row of one to three measures: what each is called, and its figure as the database gave it."""
+        if len(self.rows) != 1 or self.row_count != 1 or not 1 <= len(self.columns) <= MOST_TILES:
+            return []
+        (row,) = self.rows
+        told = [(name, str(value)) for name, value in zip(self.columns, row, strict=True) if is_measure(name, [value])]
+        return told if len(told) == len(self.columns) else []
+
+    @property
+    def row_words(self) -> str:
+        """How many rows there are, and whether all are shown."""
+        if len(self.rows) >= self.row_count:
+            return rows_in_words(self.row_count)
+        return f"Rows {self.first:,} to {self.first + len(self.rows) - 1:,} of {self.row_count:,}"
+
+
+def rows_in_words(count: int) -> str:
+    """1 row, 2,500 rows."""
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def table_of(crystal: "Crystal", record: AnswerRecord, page: int) -> TableView:
+    """One page of an answer's rows: those that were kept, or read again behind the guard, without a model."""
+    kept = record.rows
+    if page == 1 and kept is not None and len(kept) >= min(record.row_count, PAGE_ROWS):
+        return TableView(columns=record.columns, rows=kept[:PAGE_ROWS], row_count=record.row_count)
+    execution = run_again(crystal, record)
+    if isinstance(execution, Failure):
+        return TableView(columns=record.columns, rows=(), row_count=record.row_count)
+    page = min(max(1, page), max(1, -(-len(execution.rows) // PAGE_ROWS)))
+    shown = execution.rows[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
+    return TableView(columns=execution.columns, rows=shown, row_count=len(execution.rows), page=page)
+
+
+def run_again(crystal: "Crystal", record: AnswerRecord) -> Execution:
+    """An answer's SQL on the database as it is now."""
+    if record.sql is None or record.error:
+        return Rows(columns=(), rows=())
+    return crystal.run(record.sql, record.database)

@@ -1,0 +1,83 @@
+"""What the page makes of rows and texts: which chart, which tile, which words are marked, two texts side by side."""
+
+from typing import Any
+
+import pytest
+
+from sqlcrystal.interfaces.web.charts import chart
+from sqlcrystal.interfaces.web.differences import side_by_side
+from sqlcrystal.interfaces.web.tables import TableView
+from sqlcrystal.interfaces.web.text import coloured, complained_of, filtered_on, literals_holding
+
+MONTHS = [(f"2012-{month:02d}", 10.0 * month, month) for month in range(1, 13)]
+
+
+def drawn(columns: list[str], rows: list[Any], *, truncated: bool = False) -> str:
+    found = chart(columns, rows, truncated=truncated)
+    return "" if found is None else "line" if "<polyline" in found else "bars"
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "kind"),
+    [
+        (["artist", "sales"], [("U2", 3.5), ("Queen", 2)], "bars"),
+        (["month", "sales", "pieces"], MONTHS, "line"),
+        (["year", "sales"], [(2010, 1.0), (2011, 2.0), (2012, 1.5)], "line"),
+        (["year", "sales"], [(2010, 1.0), (2011, 2.0)], "bars"),
+        (["artist", "id"], [("U2", 1), ("Queen", 2)], ""),
+        (["artist", "year"], [("U2", 1999), ("Queen", 2000)], ""),
+        (["artist", "sales"], [("U2", 1), ("U2", 2)], ""),
+        (["artist", "city", "sales"], [("U2", "Dublin", 1), ("Queen", "London", 2)], ""),
+        (["artist", "sales"], [("U2", 1)], ""),
+        (["artist", "sales"], [("U2", 1), ("Queen", None)], ""),
+        (["artist", "sales"], [(f"artist {number}", number) for number in range(31)], ""),
+    ],
+)
+def test_rows_get_the_chart_that_suits_them(columns: list[str], rows: list[Any], kind: str) -> None:
+    assert drawn(columns, rows) == kind
+
+
+def test_rows_that_are_not_all_here_get_no_chart() -> None:
+    assert not drawn(["artist", "sales"], [("U2", 3.5), ("Queen", 2)], truncated=True)
+
+
+def test_several_lines_have_a_legend_and_a_phone_has_a_drawing_of_its_own() -> None:
+    found = str(chart(["month", "sales", "pieces"], MONTHS, truncated=False))
+    assert found.count("<svg") == 2
+    assert 'width="332"' in found
+    assert ">sales</text>" in found
+    assert ">pieces</text>" in found
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "count"),
+    [(["n"], (3,), 1), (["low", "high"], (1, 2.5), 2), (["id"], (3,), 0), (["name"], ("x",), 0), (["n"], (None,), 0)],
+)
+def test_only_measures_become_tiles(columns: list[str], row: tuple[Any, ...], count: int) -> None:
+    assert len(TableView(columns=columns, rows=[row], row_count=1).tiles) == count
+
+
+def test_marks_are_whole_words_and_stay_text() -> None:
+    assert coloured("SELECT kind, kinds", ["kind"]) == '<span class="k">SELECT</span> <mark>kind</mark>, kinds'
+    assert "<mark>&#39;&lt;b&gt;&#39;</mark>" in coloured("SELECT '<b>'", ["'<b>'"])
+
+
+def test_the_name_an_engine_complains_of_is_found_in_the_query() -> None:
+    assert complained_of("SELECT colour FROM item", "no such column: colour") == ["colour"]
+    assert complained_of("SELECT 1 FROM FROM item", 'near "FROM": syntax error') == []
+
+
+def test_literals_of_conditions_are_told_and_those_that_hold_a_value_found() -> None:
+    sql = "SELECT 'x' FROM item WHERE kind = 'HW' AND price > 5 LIMIT 9"
+    assert filtered_on(sql, "sqlite") == ["'HW'", "5"]
+    assert literals_holding("SELECT 1 WHERE day LIKE '2012%'", ["2012"]) == ["'2012%'"]
+
+
+def test_two_texts_stand_side_by_side_with_gaps_where_one_has_no_line() -> None:
+    rows = side_by_side("a\nb\nd", "a\nc\nc2\nd")
+    assert [(row.before and row.before.text, row.after and row.after.text) for row in rows] == [
+        ("a", "a"),
+        ("b", "c"),
+        (None, "c2"),
+        ("d", "d"),
+    ]
