@@ -152,6 +152,12 @@ def test_what_describes_duckdb_stands_for_a_table_where_a_person_asks_and_not_a_
     assert isinstance(guard.read(sql, "duckdb", inspect=True), guard.Statement)
 
 
+@pytest.mark.parametrize(("dialect", "call"), [("postgres", "pg_sleep(1)"), ("mysql", "SLEEP(1)")])
+def test_a_default_that_calls_is_no_clause_to_be_left_out(dialect: str, call: str) -> None:
+    sql = f"SELECT * FROM JSON_TABLE('[1]', '$[*]' COLUMNS (a INT PATH '$' DEFAULT {call} ON EMPTY)) t"
+    assert guard.check(sql, dialect) is not None
+
+
 @pytest.mark.parametrize("sql", ["FROM (SUMMARIZE pg_settings)", "FROM (SUMMARIZE '/etc/passwd')"])
 def test_a_person_describes_no_secret_and_no_file_either(sql: str) -> None:
     assert isinstance(guard.read(sql, "duckdb", inspect=True), Failure)

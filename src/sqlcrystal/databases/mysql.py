@@ -134,7 +134,9 @@ class MysqlLock:
         thread = int(connection.thread_id())
         connection.abandon()
         with suppress(pymysql.MySQLError, OSError):
-            other = BoundedConnection(**_parameters(url), connect_timeout=1, autocommit=True)
+            other = BoundedConnection(
+                **_parameters(url), connect_timeout=1, read_timeout=1, write_timeout=1, autocommit=True
+            )
             try:
                 with suppress(pymysql.MySQLError):  # it may have ended meanwhile
                     other.query(f"KILL CONNECTION {thread}")

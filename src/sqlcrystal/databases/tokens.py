@@ -15,8 +15,15 @@ _QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 _BEFORE_VALUES = frozenset(
     {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ALL, TokenType.L_PAREN, TokenType.SEMICOLON}
 )
-# SQL/JSON's wrapper and quotes clauses, which stand behind a path.
+# SQL/JSON's clauses on wrappers, quotes, and what is not there, which stand behind a path.
+_CLAUSE_WORDS = frozenset({"WRAPPER", "QUOTES", "EMPTY", "ERROR"})
+_LITERAL = "…"
 _CLAUSES = (
+    *(
+        (*before, "ON", after)
+        for before in (("NULL",), ("ERROR",), ("DEFAULT", _LITERAL))
+        for after in ("EMPTY", "ERROR")
+    ),
     ("WITH", "UNCONDITIONAL", "ARRAY", "WRAPPER"),
     ("WITH", "CONDITIONAL", "ARRAY", "WRAPPER"),
     ("WITH", "UNCONDITIONAL", "WRAPPER"),
@@ -72,8 +79,8 @@ def for_the_parser(tokens: list[Token], dialect: str) -> list[Token]:
     """The tokens as sqlglot's grammar of the dialect takes them."""
     if dialect == "postgres" and any(token.text.lower() in vocabulary.POSTGRES_TYPES for token in tokens):
         tokens = _without_types(tokens)
-    if dialect == "postgres" and any(token.text.upper() in {"WRAPPER", "QUOTES"} for token in tokens):
-        return _without_clauses(tokens)
+    if dialect in {"postgres", "mysql"} and any(token.text.upper() in _CLAUSE_WORDS for token in tokens):
+        tokens = _without_clauses(tokens)
     if dialect == "mysql" and any(token.token_type is TokenType.VALUES for token in tokens):
         return _values_as_select(tokens)
     return tokens
@@ -92,7 +99,7 @@ def _without_types(tokens: list[Token]) -> list[Token]:
 
 
 def _without_clauses(tokens: list[Token]) -> list[Token]:
-    words = ["" if token.token_type in _QUOTED else token.text.upper() for token in tokens]
+    words = [_word(token) for token in tokens]
     kept: list[Token] = []
     position = 0
     while position < len(tokens):
@@ -103,6 +110,13 @@ def _without_clauses(tokens: list[Token]) -> list[Token]:
             kept.append(tokens[position])
             position += 1
     return kept
+
+
+def _word(token: Token) -> str:
+    """How a clause names the token."""
+    if token.token_type in {TokenType.STRING, TokenType.NUMBER}:
+        return _LITERAL
+    return "" if token.token_type is TokenType.IDENTIFIER else token.text.upper()
 
 
 def _values_as_select(tokens: list[Token]) -> list[Token]:
