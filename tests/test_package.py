@@ -81,6 +81,13 @@ def test_an_extra_has_code_that_loads_what_it_brings(extra: str) -> None:
     assert re.search(loads, source, re.MULTILINE), f"nothing loads any of {brought}"
 
 
+@pytest.mark.parametrize("extra", ["local", "report", "server", "mcp"])
+def test_the_lock_behind_make_study_and_make_demo_pins_what_the_extra_needs(extra: str) -> None:
+    pinned = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
+    needed = [re.split(r"[^\w.-]", requirement)[0] for requirement in EXTRAS[extra]]
+    assert {*needed} - {"sqlcrystal"} <= {*pinned}
+
+
 def test_the_wheel_runs_a_bundled_study_in_an_empty_folder(site: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sqlcrystal.interfaces.cli.app", "study", "run", "quarry"]
     done = subprocess.run(
