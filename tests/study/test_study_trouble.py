@@ -82,7 +82,8 @@ def test_a_model_that_goes_away_ends_the_run_after_the_calls_under_way(tmp_path:
     model = Flaky(lambda prompt: sum(model.asked.values()) > 10, ModelUnavailable("connection refused"))
     with pytest.raises(ModelUnavailable, match="connection refused"):
         run_study(tiny(), tmp_path, model=model, jobs=2)
-    assert sum(model.asked.values()) <= 10 + 4
+    # Two may fail before the last good answer is settled, three in a row after it, and one more is under way.
+    assert sum(model.asked.values()) <= 10 + 6
 
 
 def test_a_model_that_refuses_every_prompt_ends_the_run_in_its_own_words(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from sqlcrystal.bank.migrations import is_current, migrate
-from sqlcrystal.bank.statements import Direct, Readers, Rows, Statement, Values, direct
+from sqlcrystal.bank.statements import Direct, Readers, Rows, StoreStatement, Values, direct
 from sqlcrystal.errors import BankError
 
 BUSY_SECONDS = 30.0
@@ -102,7 +102,7 @@ class Backend:
         with self.explained(), self.engine.reader() as connection:
             yield connection
 
-    def rows(self, statement: Statement, values: Values) -> Rows:
+    def rows(self, statement: StoreStatement, values: Values) -> Rows:
         """What a statement made once finds: in this thread's open transaction, if there is one."""
         own = getattr(self._own, "connection", None)
         with self.explained():

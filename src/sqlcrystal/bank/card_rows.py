@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from sqlcrystal.bank.records import Added, Change, Entry
-from sqlcrystal.bank.statements import Statement, direct
+from sqlcrystal.bank.statements import StoreStatement, direct
 from sqlcrystal.bank.tables import cards, changes, episodes, revisions
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
@@ -49,8 +49,8 @@ def _insert_once(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.I
 
 
 @cache
-def _new_row(table: sa.Table) -> Statement:
-    return Statement(lambda dialect: _insert_once(dialect, table).returning(table.c.id))
+def _new_row(table: sa.Table) -> StoreStatement:
+    return StoreStatement(lambda dialect: _insert_once(dialect, table).returning(table.c.id))
 
 
 def _next_revision(dialect: str) -> "sqlite.Insert | postgresql.Insert":
@@ -59,11 +59,11 @@ def _next_revision(dialect: str) -> "sqlite.Insert | postgresql.Insert":
     )
 
 
-_BUMP = Statement(_next_revision)
-_EPISODE = Statement(lambda dialect: _insert_once(dialect, episodes))
-_CARD = Statement(cards.insert().inline())
-_CHANGE = Statement(changes.insert().inline())
-_SAME_ONE = Statement(
+_BUMP = StoreStatement(_next_revision)
+_EPISODE = StoreStatement(lambda dialect: _insert_once(dialect, episodes))
+_CARD = StoreStatement(cards.insert().inline())
+_CHANGE = StoreStatement(changes.insert().inline())
+_SAME_ONE = StoreStatement(
     sa.select(cards.c.id, cards.c.content, cards.c.database).where(
         sa.or_(cards.c.id == sa.bindparam("name"), cards.c.content == sa.bindparam("said"))
     )

@@ -12,7 +12,7 @@ from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import document, is_new, now
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import AnswerRecord, Decided, Decision, Proposal, Verdict
-from sqlcrystal.bank.statements import Statement, direct
+from sqlcrystal.bank.statements import StoreStatement, direct
 from sqlcrystal.bank.tables import answers, decisions, proposals
 from sqlcrystal.errors import BankError
 
@@ -20,11 +20,11 @@ _TOLD = tuple(decisions.c[field] for field in Decision.__struct_fields__)
 _LAST: "sa.Select[Any]" = sa.select(*_TOLD).order_by(decisions.c.seq.desc()).limit(1)
 _MADE = sa.or_(*(decisions.c.verdict == verdict.value for verdict in (Verdict.CONFIRMED, Verdict.CORRECTED)))
 _OF_CARD = decisions.c.card == sa.bindparam("name")
-_ON_ANSWER = Statement(_LAST.where(decisions.c.answer == sa.bindparam("name")))
-_ON_CARD = Statement(_LAST.where(_OF_CARD))
-_THAT_MADE = Statement(_LAST.where(_OF_CARD, _MADE, decisions.c.answer != ""))
-_STANDS = Statement(answers.update().where(answers.c.id == sa.bindparam("name")))
-_DECIDED = Statement(decisions.insert().inline())
+_ON_ANSWER = StoreStatement(_LAST.where(decisions.c.answer == sa.bindparam("name")))
+_ON_CARD = StoreStatement(_LAST.where(_OF_CARD))
+_THAT_MADE = StoreStatement(_LAST.where(_OF_CARD, _MADE, decisions.c.answer != ""))
+_STANDS = StoreStatement(answers.update().where(answers.c.id == sa.bindparam("name")))
+_DECIDED = StoreStatement(decisions.insert().inline())
 
 
 class DecisionStore:
@@ -159,7 +159,7 @@ class DecisionStore:
         if decision.answer:
             _STANDS.rows(direct(connection), {"name": decision.answer, "verdict": values["verdict"]})
 
-    def _last(self, statement: Statement, name: str) -> Decision | None:
+    def _last(self, statement: StoreStatement, name: str) -> Decision | None:
         return next(map(_decision, self._backend.rows(statement, {"name": name})), None)
 
 

@@ -47,7 +47,7 @@ def direct(connection: sa.Connection) -> Direct:
     return Direct(driver, connection.dialect)
 
 
-class Statement:
+class StoreStatement:
     """One statement, written once for both engines; always given values of the same names, and never a list of them."""
 
     def __init__(self, statement: "sa.Executable | Callable[[str], sa.Executable]") -> None:
@@ -121,7 +121,7 @@ class Readers:
         self._idle: deque[Direct] = deque()
         self._room = BoundedSemaphore(most)
 
-    def rows(self, statement: Statement, values: Values) -> Rows:
+    def rows(self, statement: StoreStatement, values: Values) -> Rows:
         """What a statement finds; a connection that has died since its last look is replaced."""
         with self._room:
             try:
@@ -134,7 +134,7 @@ class Readers:
                 self.close()  # the others have died with it
                 return self._look(self._open(), statement, values)
 
-    def _look(self, connection: Direct, statement: Statement, values: Values) -> Rows:
+    def _look(self, connection: Direct, statement: StoreStatement, values: Values) -> Rows:
         try:
             rows = statement.rows(connection, values)
         except BaseException:
