@@ -25,9 +25,9 @@ def test_a_newcomer_clicks_through() -> None:
     ):
         tab = browser.new_page()
         tab.goto(f"{url}/login#{demo_token(crystal)}")
-        tab.wait_for_selector(".examples a")
+        tab.wait_for_selector("html.js .examples a")
         tab.locator(".examples a").first.click()
-        tab.wait_for_selector("#verdict")
+        tab.wait_for_selector("html.js #verdict")
         tab.keyboard.press("r")
         tab.wait_for_selector("text=Rejected by you")
         tab.goto(f"{url}/demo")
@@ -37,7 +37,7 @@ def test_a_newcomer_clicks_through() -> None:
             tab.goto(url)
             tab.fill("#question", question)
             tab.press("#question", "Enter")
-            tab.wait_for_selector("#verdict")
+            tab.wait_for_selector("html.js #verdict")
             if tab.locator("#verdict button.primary:not([disabled])").count():
                 break
         tab.keyboard.press("c")

@@ -130,7 +130,7 @@ class TestInTheBrowser:
         assert tab.locator(".chosen-count").inner_text() == "1 chosen:"
         assert tab.locator("[data-item] input").nth(1).is_checked()
         tab.get_by_role("button", name="Disable").click()
-        tab.wait_for_selector(".state.disabled")
+        tab.wait_for_selector("html.js .state.disabled")
         tab.keyboard.press("j")
         tab.keyboard.press("Enter")
         tab.wait_for_selector("#card h1")
