@@ -11,7 +11,7 @@ import numpy as np
 from sqlcrystal.measurement.intervals import two_stage_totals
 from sqlcrystal.measurement.outcomes import paired
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "measurement"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from plain_bootstrap import outcomes_like_the_paper, plain_two_stage
 
 BAR = 100.0
