@@ -197,6 +197,7 @@ class Load:
             question = f"How many items have a price above {threshold % QUESTIONS}?"
             asked = self._post(connections, number + turn, "/api/ask", {"question": question, "database": "shop"})
             if asked is None:
+                time.sleep(random.random())  # nor do they try again in the same moment
                 continue
             path = f"/api/answers/{asked['id']}/confirm"
             ruled = self._post(connections, number + turn, path, {}) or self._post(connections, number, path, {})
