@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import sys
 import time
 import tomllib
 from collections import Counter
@@ -212,8 +213,8 @@ def fuzz(engine: str, server: Server, count: int, seed: int, *, owner: bool = Fa
     }
 
 
-def main() -> None:
-    """Fuzz by hand; every second chunk as the owner of the database."""
+def main() -> int:
+    """Fuzz by hand; every second chunk as the owner of the database. Exit code 1 when any was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=ENGINES, action="append")
     parser.add_argument("--statements", type=int, default=250_000, help="for each engine")
@@ -222,7 +223,8 @@ def main() -> None:
     chosen = parser.parse_args()
     chosen.progress.parent.mkdir(parents=True, exist_ok=True)
     lines = chosen.progress.read_text(encoding="utf-8").splitlines() if chosen.progress.exists() else []
-    done = {(chunk["engine"], chunk["seed"]) for chunk in map(json.loads, lines)}
+    reports = [json.loads(line) for line in lines]
+    done = {(report["engine"], report["seed"]) for report in reports}
     for engine in chosen.engine or ENGINES:
         seeds = range(chosen.seed, chosen.seed + -(-chosen.statements // CHUNK))
         with short_folder("league") as folder, league(engine, folder) as server:
@@ -232,7 +234,12 @@ def main() -> None:
                 report["seconds"] = round(time.monotonic() - start)
                 with chosen.progress.open("a", encoding="utf-8") as progress:
                     print(json.dumps(report), file=progress)
+                print(f"{engine} {seed}: {report['statements']} statements, {len(report['wrong'])} wrong", flush=True)
+                reports.append(report)
+    wrong = [f"{report['engine']} {report['seed']}: {what}" for report in reports for what in report["wrong"]]
+    print(*wrong, f"{sum(report['statements'] for report in reports):,} statements, {len(wrong)} wrong", sep="\n")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -193,7 +193,7 @@ def _by_name(tokens: list[Token], dialect: str, functions: Functions, inspect: b
 
 def _table(node: exp.Expr, dialect: str, functions: Functions, inspect: bool) -> Failure | None:
     """Tables that are really commands, files in disguise, or hold the secrets of accounts."""
-    name, schema = node.name.lower(), str(node.args.get("db") or "").lower()
+    name, schema = node.name.lower(), node.text("db").lower()  # the words alone: a node as SQL carries its comments
     reason = None
     if dialect == "sqlite" and name.startswith(vocabulary.SQLITE_TABLES) and name not in vocabulary.SQLITE_PRAGMAS:
         reason = f"table {name}"

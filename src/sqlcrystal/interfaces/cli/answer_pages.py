@@ -104,7 +104,11 @@ def row_lines(columns: Sequence[str], rows: Sequence[Row], *, shown: int) -> Ite
         ]
         yield "  ".join(aligned).rstrip()
     more = len(rows) - len(cells)
-    yield f"({len(rows):,} row{'' if len(rows) == 1 else 's'}{f', {more:,} not shown' if more else ''})"
+    yield f"({_rows(len(rows))}{f', {more:,} not shown' if more else ''})"
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _money(answer: "ServedAnswer", prices: "Prices | None") -> str:
@@ -120,7 +124,7 @@ def _outcome(execution: Execution | None) -> str:
     if isinstance(execution, Failure):
         return f"{execution.kind}: {_one_line(execution.message)}"
     first = ", ".join("|".join(map(_cell, row)) for row in execution.rows[:3])
-    return f"{len(execution.rows)} rows{f': {first}' if first else ''}"
+    return f"{_rows(len(execution.rows))}{f': {first}' if first else ''}"
 
 
 def _cell(value: object) -> str:
