@@ -93,7 +93,7 @@ class TestInTheBrowser:
         page.says("Confirmed by you. Card")
         heading = page.tab.locator("#answer h1")
         assert heading.inner_text() == SIBLING
-        assert page.tab.evaluate("document.activeElement.tagName") == "H1"
+        page.tab.wait_for_function("() => document.activeElement.tagName === 'H1'")
         assert "Confirmed by you" in page.tab.locator("#status").inner_text()
         page.tab.keyboard.press("z")
         page.tab.wait_for_function(f"() => document.querySelector('#answer h1').textContent === {PRICES!r}")
