@@ -15,6 +15,7 @@ demo: install
 
 test: check
 	bash tests/install-servers
+	bash tests/install-torch $(BIN)/python
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 check: install-dev

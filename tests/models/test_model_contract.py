@@ -133,10 +133,12 @@ def test_the_two_sizes_have_different_digests_and_settings_of_speed_do_not_count
     ("spec", "complaint"),
     [
         ("gpt-9", r"model: unknown value 'gpt-9'; choose from .*qwen2.5-coder-1.5b"),
-        ({"kind": "cloud"}, r"model.kind: unknown value 'cloud'; choose from local, openai"),
+        ({"kind": "cloud"}, r"model.kind: unknown value 'cloud'; choose from batched, local, openai"),
         ({"kind": "local", "name": SMALL, "slot": 2}, r"unknown field `slot`"),
         ({"kind": "local", "name": SMALL, "slots": "two"}, r"`\$.slots`"),
         ({"kind": "local", "name": SMALL, "slots": 0}, r"slots: 0 is below 1"),
+        ({"kind": "batched", "name": SMALL, "slots": 0}, r"slots: 0 is below 1"),
+        ({"kind": "batched", "name": "gpt-9"}, r"model: unknown value 'gpt-9'"),
         ({"kind": "openai", "name": "m", "base_url": "localhost:80"}, r"model.base_url"),
         (
             {"kind": "openai", "name": "m", "base_url": "http://h", "retry": {"attempts": 0}},

@@ -142,7 +142,7 @@ def with_key(model: str | Mapping[str, Any], variable: str) -> dict[str, Any]:
     if not re.fullmatch(r"[A-Za-z_]\w*", variable):
         raise ConfigError("--api-key-env: give the name of an environment variable that holds the key, not the key")
     table = model_table(model) if isinstance(model, str) else dict(model)
-    if table.get("kind", "local") == "local":
+    if table.get("kind", "local") != "openai":
         raise ConfigError("--api-key-env: a model that runs in this process takes no key")
     return {**table, "api_key": f"${{{variable}}}"}
 

@@ -1,6 +1,5 @@
 """A GGUF model run in this process by llama.cpp, its prompt cache kept warm over parallel slots."""
 
-import hashlib
 import os
 import threading
 import time
@@ -8,23 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from sqlcrystal.errors import (
     BadReply,
     ConfigError,
-    DataError,
     ModelError,
     ModelRejected,
     ModelTimeout,
     ModelUnavailable,
 )
-from sqlcrystal.models.catalogue import KNOWN_MODELS, file_sha256, known_model, weights_path
+from sqlcrystal.models.local_weights import SAMPLER, LocalWeights
 from sqlcrystal.types import Completion, Message, Sampling
-
-SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
-"""How a token is drawn when the temperature is above zero; part of the digest."""
 
 
 class LocalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="local", tag_field="kind"):
@@ -53,9 +47,8 @@ class LocalModel:
         if settings.slots < 1:
             raise ConfigError(f"slots: {settings.slots} is below 1")
         self.settings = settings
-        self.name, self._path, self._sha256 = _identify(settings)
-        self.digest = weights_digest(self._sha256)
-        self.slots = settings.slots
+        self._weights = LocalWeights.of(name=settings.name, path=settings.path)
+        self.name, self.digest, self.slots = self._weights.name, self._weights.digest, settings.slots
         self._lock = threading.Lock()
         self._free = threading.BoundedSemaphore(settings.slots)
         self._server: Any = None
@@ -76,42 +69,14 @@ class LocalModel:
         """Read the weights if they are not in memory yet, refusing a file that is not what its name says."""
         with self._lock:
             if self._server is None:
-                self._check_weights()
-                self._server = _start_server(self._path, self.settings)
+                self._weights.check()
+                self._server = _start_server(self._weights.path, self.settings)
             return self._server
 
     def close(self) -> None:
         """Free the weights; the next call reads them again."""
         with self._lock:
             self._server = None
-
-    def _check_weights(self) -> None:
-        if not self._path.is_file():
-            raise DataError(f"model {self.name}: no weights in the cache; run: sqlcrystal model pull {self.name}")
-        if file_sha256(self._path) != self._sha256:
-            raise DataError(
-                f"model {self.name}: {self._path} is not the file of that name (sha256 differs); "
-                f"run: sqlcrystal model pull {self.name}"
-            )
-
-
-def weights_digest(sha256: str) -> str:
-    """The digest of a local model: its weights (which hold quantisation and chat template) and how tokens are drawn."""
-    return hashlib.sha256(
-        msgspec.json.encode(
-            {"kind": "local", "weights": sha256, "template": "gguf", "sampler": SAMPLER}, order="sorted"
-        )
-    ).hexdigest()
-
-
-def _identify(settings: LocalSettings) -> tuple[str, Path, str]:
-    if settings.path:
-        path = Path(settings.path).expanduser()
-        if settings.name in KNOWN_MODELS:
-            return settings.name, path, known_model(settings.name).sha256
-        return settings.name or path.stem, path, file_sha256(path)
-    model = known_model(settings.name)
-    return model.name, weights_path(model.name), model.sha256
 
 
 def _start_server(path: Path, settings: LocalSettings) -> Any:

@@ -8,15 +8,17 @@ import msgspec
 
 from sqlcrystal.config import model_table
 from sqlcrystal.errors import ConfigError
+from sqlcrystal.models.batched import BatchedModel, BatchedSettings
 from sqlcrystal.models.catalogue import KNOWN_MODELS
 from sqlcrystal.models.local import LocalModel, LocalSettings
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
 from sqlcrystal.protocols import LanguageModel
 
-ModelSettings: TypeAlias = LocalSettings | OpenAISettings
+ModelSettings: TypeAlias = LocalSettings | BatchedSettings | OpenAISettings
 
 MODEL_KINDS: dict[str, tuple[type[Any], Callable[[Any], LanguageModel]]] = {
     "local": (LocalSettings, LocalModel),
+    "batched": (BatchedSettings, BatchedModel),
     "openai": (OpenAISettings, OpenAIModel),
 }
 
