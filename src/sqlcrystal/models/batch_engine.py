@@ -54,20 +54,26 @@ class Reply:
 class BatchEngine:
     """Owns the transformer and serves whoever asks, until it is ended."""
 
+    text: GgufText
+    context: int
+    _transformer: Transformer
+    _memory: Tensor
+    """Keys and values of the replies under way, a row each."""
+    _beginnings: "Beginnings"
+
     def __init__(self, weights: LocalWeights, *, slots: int, context: int, threads: int, cache_mib: int) -> None:
         """Unpack the weights and start to serve."""
-        self._name, self._slots = weights.name, slots
-        torch.set_num_threads(threads or os.cpu_count() or 1)
-        with torch.inference_mode():
-            self.text, self._transformer = _opened(weights)
-            self._memory = self._transformer.memory(slots, length=ROOM)
-        self.context = min(context, self._transformer.shape.context)
-        self._beginnings = Beginnings(self._transformer, mebibytes=cache_mib)
+        self._name, self._slots, self.context, self._cache_mib = weights.name, slots, context, cache_mib
         self._lock = threading.Lock()
         self._ended = False
         self._asked: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name=f"model {self._name}", daemon=True)
+        torch.set_num_threads(threads or os.cpu_count() or 1)
+        opened: Future[None] = Future()
+        self._thread = threading.Thread(
+            target=self._run, args=(weights, opened), name=f"model {self._name}", daemon=True
+        )
         self._thread.start()
+        opened.result()
 
     def ask(self, prompt: Sequence[int], sampling: Sampling) -> Future[Completion]:
         """Queue a call."""
@@ -85,19 +91,43 @@ class BatchEngine:
             self._asked.put(None)
         self._thread.join()
 
+    def _run(self, weights: LocalWeights, opened: Future[None]) -> None:
+        """All of PyTorch's work, from unpacking on.
+
+        A second thread that had used it would have workers of its own, and where there are more workers than
+        processors OpenMP puts them to sleep after every product: half the speed.
+        """
+        with torch.inference_mode():
+            try:
+                self._open(weights)
+            except Exception as error:
+                opened.set_exception(error)
+                return
+            opened.set_result(None)
+            self._serve()
+
+    def _open(self, weights: LocalWeights) -> None:
+        try:
+            reader = GGUFReader(weights.path)
+            self.text, self._transformer = GgufText(reader.fields), Transformer(reader)
+        except (ValueError, KeyError) as error:
+            raise ModelUnavailable(f"model {weights.name}: {weights.path} cannot be read: {error}") from error
+        self.context = min(self.context, self._transformer.shape.context)
+        self._memory = self._transformer.memory(self._slots, length=ROOM)
+        self._beginnings = Beginnings(self._transformer, mebibytes=self._cache_mib)
+
     def _serve(self) -> None:
         replies: list[Reply] = []
         welcoming = True
-        with torch.inference_mode():
-            while welcoming or replies:
-                try:
-                    welcoming = welcoming and self._welcome(replies)
-                    if replies:
-                        self._go_on(replies)
-                except Exception as error:  # too little memory, most of all: whoever waits must hear of it
-                    for reply in replies:
-                        reply.future.set_exception(ModelUnavailable(f"model {self._name}: {error}"))
-                    replies.clear()
+        while welcoming or replies:
+            try:
+                welcoming = welcoming and self._welcome(replies)
+                if replies:
+                    self._go_on(replies)
+            except Exception as error:  # too little memory, most of all: whoever waits must hear of it
+                for reply in replies:
+                    reply.future.set_exception(ModelUnavailable(f"model {self._name}: {error}"))
+                replies.clear()
 
     def _welcome(self, replies: list[Reply]) -> bool:
         """Begin the replies that wait, as far as there are slots; False when the last one has come."""
@@ -204,11 +234,3 @@ def _shared(tokens: Tensor, others: Tensor) -> int:
     length = min(len(tokens), len(others))
     differing = (tokens[:length] != others[:length]).nonzero()
     return int(differing[0]) if len(differing) else length
-
-
-def _opened(weights: LocalWeights) -> tuple[GgufText, Transformer]:
-    try:
-        reader = GGUFReader(weights.path)
-        return GgufText(reader.fields), Transformer(reader)
-    except (ValueError, KeyError) as error:
-        raise ModelUnavailable(f"model {weights.name}: {weights.path} cannot be read: {error}") from error
