@@ -25,6 +25,15 @@ def test_golds_that_run_fail_hang_or_return_nothing_are_told_apart(tmp_path: Pat
     assert "nome" in result.findings[1].message
 
 
+def test_golds_that_return_nothing_but_null_and_zero_are_told_from_those_without_a_row(tmp_path: Path) -> None:
+    own = scoring_data.make_own(tmp_path)
+    sqls = ["SELECT 0, NULL", "SELECT name FROM pet WHERE age > 99", "SELECT 0, 'none'", own.cases[3].sql]
+    result = check_benchmark(
+        replace(own, cases=tuple(replace(case, sql=sql) for case, sql in zip(own.cases, sqls, strict=True)))
+    )
+    assert (result.executed, result.empty, result.zero) == (4, 1, 1)
+
+
 def test_a_kept_wrong_query_that_equals_gold_is_counted(tmp_path: Path) -> None:
     own = scoring_data.make_own(tmp_path)
     first = replace(own.cases[0], wrong=("SELECT 3", "SELECT 4"))

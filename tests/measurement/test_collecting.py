@@ -50,3 +50,11 @@ def test_a_detector_counts_alarms_and_what_the_gate_lets_through() -> None:
     assert (watched.precision.part, watched.precision.whole) == (2, 3)
     assert (watched.accepted.part, watched.accepted_right.part, watched.broken) == (2, 1, 1)
     assert (watched.first.percent, watched.reached.percent, watched.calls) == (40.0, 40.0, 2.2)
+
+
+def test_a_detector_tells_how_many_of_an_oracles_repairs_it_accepts_too() -> None:
+    rows = [row("both", right=True, rounds=1, accepted=True), row("oracle alone", rounds=1), row("neither", rounds=1)]
+    by_oracle = [row("both", right=True), row("oracle alone", right=True), row("neither"), row("not asked", right=True)]
+    watched = detector(rows, by_oracle)
+    assert watched is not None
+    assert (watched.shared.part, watched.shared.whole) == (1, 2)

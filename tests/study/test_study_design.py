@@ -112,6 +112,20 @@ def test_choosing_arms_keeps_what_they_are_matched_to_and_drops_the_contrasts_of
     assert [contrast.name for contrast in plan.contrasts] == ["W0=T1 vs T1"]
 
 
+@pytest.mark.parametrize("seeds", [[99], [42, 42]])
+def test_an_arms_own_seeds_are_some_of_the_studys_each_named_once(seeds: list[int]) -> None:
+    with pytest.raises(ConfigError, match=r"arm 'k=1': seeds: (unknown value '99'; choose from 13, 42, 7|.* twice)"):
+        designed({"name": "k=1", "k": 1, "seeds": seeds})
+
+
+def test_other_seeds_for_a_study_are_other_seeds_for_its_arms() -> None:
+    plan = design(read_study(STUDIES / "quarry.toml", ["seeds=[7]"]))
+    assert {planned.seeds for planned in plan.arms} == {(7,)}
+    plan = design(read_study(STUDIES / "quarry.toml", ["seeds=[7, 42]"]))
+    assert plan.arm("W0").seeds == (7, 42)
+    assert plan.arm("bm25").seeds == (42,)
+
+
 def test_confirmatory_work_comes_before_exploratory_work() -> None:
     splits = {seed: Split(learn=(CASE,), held_out=(CASE,)) for seed in (42, 7, 13)}
     work = stretches(design(read_study(STUDIES / "quarry.toml")), splits)

@@ -261,6 +261,7 @@ def test_the_engine_stands_as_a_detector_beside_the_oracle() -> None:
     assert [row[0] for row in table.rows] == ["none, held-out repair", "engine, collection"]
     assert table.rows[0][2].startswith("100.0 (")
     assert table.rows[0][3].startswith("0.0 (0 of")
+    assert table.rows[0][7].startswith("100.0 (")
     assert summarize(facts).pe == summarize(facts).pk
 
 

@@ -152,6 +152,8 @@ def california(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         )
         connection.execute("CREATE TABLE frpm (`School Name` TEXT, invoices TEXT)")
         connection.execute("INSERT INTO frpm VALUES ('FAME Public Charter', 'overdue')")
+        connection.execute("CREATE TABLE `order` (`group` TEXT, flag TEXT)")
+        connection.execute("INSERT INTO `order` VALUES ('wholesale', 'Y')")
     connection.close()
     database = open_database(str(path), name="california_schools")
     yield database
@@ -182,7 +184,19 @@ def test_a_capsule_field_that_strays_from_the_episode_is_blanked(california: Dat
     assert card.text.count("\n- ") == CARDS["W5"].count("\n- ") - 1
 
 
-@pytest.mark.parametrize("stray", ["use the invoices table", "see FAME Public Charter", "only overdue ones"])
+@pytest.mark.parametrize(
+    "stray",
+    [
+        "use the invoices table",
+        "see FAME Public Charter",
+        "only overdue ones",
+        "look at frpms",  # a table's plural
+        "read School Name first",  # a name of several words
+        "only wholesale ones",  # a value of a column and a table that are called by words of SQL
+        "the flag is Y",
+        "it counts where it says Y",  # a value of one letter
+    ],
+)
 def test_a_field_with_a_plain_word_that_the_database_knows_and_the_episode_does_not_is_blanked(
     stray: str, california: Database
 ) -> None:

@@ -23,6 +23,7 @@ class GoldState(Struct, frozen=True, kw_only=True):
     question_id: str
     database: str
     outcome: str
+    """executed, empty (no row), zero (nothing but NULL and zero), error or timeout"""
     seconds: float
     message: str = ""
     wrong: int = 0
@@ -30,11 +31,12 @@ class GoldState(Struct, frozen=True, kw_only=True):
 
 
 class DatabaseCheck(Struct, frozen=True, kw_only=True):
-    """How the golds of one database behaved; empty and slow ones are among the executed."""
+    """How the golds of one database behaved; those that return nothing, or slowly, are among the executed."""
 
     questions: int
     executed: int
     empty: int
+    zero: int
     error: int
     timeout: int
     slow: int
@@ -48,6 +50,7 @@ class Preflight(Struct, frozen=True, kw_only=True):
     questions: int
     executed: int
     empty: int
+    zero: int
     error: int
     timeout: int
     slow: int
@@ -103,7 +106,8 @@ def _state(case: Case, databases: Databases, timeout: float, max_rows: int) -> G
     if isinstance(gold, Failure):
         outcome, message = ("timeout" if gold.kind is FailureKind.TIMEOUT else "error"), f"{gold.kind}: {gold.message}"
     else:
-        outcome, message = ("executed" if gold.rows else "empty"), ""
+        says_something = any(cell not in (None, 0) for row in gold.rows for cell in row)
+        outcome, message = ("executed" if says_something else "zero" if gold.rows else "empty"), ""
     equal = 0
     for sql in case.wrong:
         other = databases.execute(database, sql, timeout=timeout, max_rows=max_rows)
@@ -127,6 +131,7 @@ def _summary(benchmark: Benchmark, states: Sequence[GoldState]) -> Preflight:
         questions=total.questions,
         executed=total.executed,
         empty=total.empty,
+        zero=total.zero,
         error=total.error,
         timeout=total.timeout,
         slow=total.slow,
@@ -145,8 +150,9 @@ def _count(states: Sequence[GoldState]) -> DatabaseCheck:
     outcomes = [state.outcome for state in states]
     return DatabaseCheck(
         questions=len(states),
-        executed=outcomes.count("executed") + outcomes.count("empty"),
+        executed=sum(outcomes.count(outcome) for outcome in ("executed", "empty", "zero")),
         empty=outcomes.count("empty"),
+        zero=outcomes.count("zero"),
         error=outcomes.count("error"),
         timeout=outcomes.count("timeout"),
         slow=sum(state.seconds > SLOW_SECONDS for state in states),

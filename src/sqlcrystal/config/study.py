@@ -161,6 +161,8 @@ def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | 
     placed = _placed(_read(path), path.parent)
     for override in overrides:
         _override(placed, override)
+    if any(override.partition("=")[0].strip() == "seeds" for override in overrides):
+        _fit_arms_to_seeds(placed)
     placed.setdefault("name", path.stem)
     study = parse_study(placed, where=str(path))
     if api_key_env is None:
@@ -211,9 +213,21 @@ def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFi
         raise ConfigError(f"{where}: name: {study.name!r} holds a path separator or control character")
     if study.equivalence_margin <= 0:
         raise ConfigError(f"{where}: equivalence_margin: must be greater than 0 points")
+    _check_seeds(study, where)
+    return study
+
+
+def _check_seeds(study: StudyFile, where: str) -> None:
+    """Every seed once; an arm's own are some of the study's, so that there is something to compare it with."""
     if len(set(study.seeds)) < len(study.seeds):
         raise ConfigError(f"{where}: seeds: {list(study.seeds)} names a seed twice")
-    return study
+    for arm in (study.default, *study.arm):
+        key = f"{where}: arm {arm.name!r}: seeds"
+        if len(set(arm.seeds)) < len(arm.seeds):
+            raise ConfigError(f"{key}: {list(arm.seeds)} names a seed twice")
+        for seed in arm.seeds:
+            if seed not in study.seeds:
+                raise ConfigError.unknown(key, str(seed), map(str, study.seeds))
 
 
 def _placed(document: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -225,6 +239,13 @@ def _placed(document: dict[str, Any], folder: Path) -> dict[str, Any]:
     if isinstance(recordings, list):
         document["recordings"] = [str((folder / str(name)).resolve()) for name in recordings]
     return document
+
+
+def _fit_arms_to_seeds(document: dict[str, Any]) -> None:
+    """Other seeds for the study are other seeds for its arms; one that keeps none of its own is measured under all."""
+    for arm in (document.get("default", {}), *document.get("arm", ())):
+        if "seeds" in arm:
+            arm["seeds"] = [seed for seed in arm["seeds"] if seed in document["seeds"]]
 
 
 def _override(document: dict[str, Any], override: str) -> None:

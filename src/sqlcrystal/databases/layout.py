@@ -8,18 +8,27 @@ from sqlglot import exp
 from sqlcrystal.databases.parsing import MAX_SCHEMA, Unparsable, parse_all
 
 Layout: TypeAlias = dict[str, tuple[str, ...]]
-"""The columns of every table, in lower case: an unquoted name means the same in any case."""
+"""The columns of every table; usually in lower case, since an unquoted name means the same in any case."""
 
 
 @lru_cache(maxsize=64)
 def layout_of(schema: str, dialect: str) -> Layout:
     """The layout of a schema; empty if its DDL cannot be read."""
+    return {
+        table.lower(): tuple(column.lower() for column in columns)
+        for table, columns in spelled_layout(schema, dialect).items()
+    }
+
+
+@lru_cache(maxsize=64)
+def spelled_layout(schema: str, dialect: str) -> Layout:
+    """The same with every name as the schema spells it, as it must stand in quotes."""
     try:
         statements = parse_all(schema, dialect, max_characters=MAX_SCHEMA)
     except Unparsable:
         return {}
     return {
-        table.name.lower(): tuple(column.name.lower() for column in made.find_all(exp.ColumnDef))
+        table.name: tuple(column.name for column in made.find_all(exp.ColumnDef))
         for made in statements
         if isinstance(made, exp.Create) and (table := made.find(exp.Table))
     }

@@ -6,10 +6,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from sqlcrystal.measurement.collecting import Share
-from sqlcrystal.measurement.rows import RepairedQuestion
+from sqlcrystal.measurement.rows import JudgedQuestion, RepairedQuestion
 
 
-class Watched(RepairedQuestion, Protocol):
+class Watched(JudgedQuestion, RepairedQuestion, Protocol):
     """One question whose repair the engine alone began and ended."""
 
     @property
@@ -32,6 +32,8 @@ class Detector(Struct, frozen=True, kw_only=True):
     """Of what it rang for, what the gate accepted a candidate of."""
     accepted_right: Share
     """Of what the gate accepted, what is right."""
+    shared: Share
+    """Of the repairs that an oracle makes of the same questions, those that the gate accepted right, too."""
     broken: int
     """Right first attempts that an accepted candidate replaced with a wrong one."""
     first: Share
@@ -39,8 +41,8 @@ class Detector(Struct, frozen=True, kw_only=True):
     calls: float
 
 
-def detector(rows: Sequence[Watched]) -> Detector | None:
-    """Count what trigger and gate did; a repair that began has rounds."""
+def detector(rows: Sequence[Watched], by_oracle: Sequence[Watched] = ()) -> Detector | None:
+    """Count what trigger and gate did, beside an oracle's repair where there is one; a repair that began has rounds."""
     if not rows:
         return None
     rang = [row for row in rows if row.rounds]
@@ -53,8 +55,16 @@ def detector(rows: Sequence[Watched]) -> Detector | None:
         precision=Share(sum(not row.first_right for row in rang), len(rang)),
         accepted=Share(len(accepted), len(rang)),
         accepted_right=Share(sum(row.right for row in accepted), len(accepted)),
+        shared=_shared(rows, accepted, by_oracle),
         broken=sum(row.first_right and not row.right for row in accepted),
         first=Share(sum(row.first_right for row in rows), len(rows)),
         reached=Share(sum(row.right for row in rows), len(rows)),
         calls=sum(row.calls for row in rows) / len(rows),
     )
+
+
+def _shared(rows: Sequence[Watched], accepted: Sequence[Watched], by_oracle: Sequence[Watched]) -> Share:
+    asked = {(row.seed, row.question) for row in rows}
+    repaired = {(row.seed, row.question) for row in by_oracle if row.right and not row.first_right} & asked
+    made = {(row.seed, row.question) for row in accepted if row.right}
+    return Share(len(repaired & made), len(repaired))

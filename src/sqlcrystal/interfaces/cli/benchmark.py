@@ -19,7 +19,7 @@ from sqlcrystal.interfaces.cli.scoring import progress_bar, tell_missing
 from sqlcrystal.interfaces.cli.store_access import Where, database_name, opened_store
 
 if TYPE_CHECKING:
-    from sqlcrystal.benchmarks.preflight import Preflight
+    from sqlcrystal.benchmarks.preflight import DatabaseCheck, Preflight
 
 group = typer.Typer(help="Benchmarks: what there is, and whether its gold runs.", no_args_is_help=True)
 
@@ -96,12 +96,12 @@ def check(
 
 
 def _print_check(result: "Preflight") -> None:
-    columns = ["database", "questions", "executed", "empty", "error", "timeout", "over 1 s"]
+    columns = ["database", "questions", "executed", "empty", "zero", "error", "timeout", "slow"]
+    counted: dict[str, DatabaseCheck | Preflight] = {**result.by_database, "all": result}
     rows: list[tuple[object, ...]] = [
-        (name, counts.questions, counts.executed, counts.empty, counts.error, counts.timeout, counts.slow)
-        for name, counts in result.by_database.items()
+        (name, count.questions, count.executed, count.empty, count.zero, count.error, count.timeout, count.slow)
+        for name, count in counted.items()
     ]
-    rows.append(("all", result.questions, result.executed, result.empty, result.error, result.timeout, result.slow))
     print_table(f"gold of {result.benchmark}", columns, rows)
     failed = [finding for finding in result.findings if finding.message]
     if failed:

@@ -93,7 +93,7 @@ class DemoCrystal(Crystal):
 @contextmanager
 def demo_crystal(store: str | None = None) -> Iterator[DemoCrystal]:
     """Everything the demo needs; without a store of its own, what was done is gone when it ends."""
-    benchmark = load(edition=1)
+    benchmark = load()
     recording = Recording(_recording_path())
     replies = RecordedReplies(recording.entries())
     recording.close()

@@ -89,13 +89,13 @@ def second_pass(facts: Facts) -> Body | None:
 
 def engine(facts: Facts) -> Body | None:
     """Trigger and gate without an oracle, as detectors."""
-    passes: dict[str, tuple[Outcome, ...]] = {}
+    passes: dict[str, tuple[tuple[Outcome, ...], tuple[Outcome, ...]]] = {}
     for arm in facts.arms.values():
         if rows := facts.rows(arm, "engine-repair"):
-            passes[f"{arm.name}, held-out repair"] = rows
+            passes[f"{arm.name}, held-out repair"] = rows, facts.rows(arm, "repair")
     for arm, rows in _collections(facts, admission="engine"):
-        passes[f"{arm.name}, collection"] = rows
-    detectors = {name: watched for name, rows in passes.items() if (watched := detector(rows))}
+        passes[f"{arm.name}, collection"] = rows, facts.rows(facts.default, "collection")
+    detectors = {name: watched for name, both in passes.items() if (watched := detector(*both))}
     oracle = percent(percent_right(facts.repairs))
     columns = (
         "Where",
@@ -105,6 +105,7 @@ def engine(facts: Facts) -> Body | None:
         "Precision %",
         "Gate: candidates accepted %",
         "Accepted ones right %",
+        "Of an oracle's repairs %",
         "Broken",
         "First attempt %",
         "Reached %",
@@ -113,6 +114,7 @@ def engine(facts: Facts) -> Body | None:
     note = (
         "The trigger is a sign that the engine gives of a wrong answer (an error, no rows, …), the gate that the sign"
         " is gone; neither sees gold. False alarms: right answers that it rang for."
+        " Of an oracle's repairs: those that were accepted without one, too."
         + (f" With the oracle for both, repair reaches P_K = {oracle}%." if facts.repairs else "")
     )
     return Body(
@@ -121,6 +123,7 @@ def engine(facts: Facts) -> Body | None:
 
 
 def _detector_row(name: str, watched: Detector) -> Row:
-    shares = (watched.sensitivity, watched.false_alarms, watched.precision, watched.accepted, watched.accepted_right)
+    trigger = watched.sensitivity, watched.false_alarms, watched.precision
+    gate = watched.accepted, watched.accepted_right, watched.shared
     reached = percent(watched.first.percent), percent(watched.reached.percent), number(watched.calls, 2)
-    return name, number(watched.n), *map(share_cell, shares), str(watched.broken), *reached
+    return name, number(watched.n), *map(share_cell, (*trigger, *gate)), str(watched.broken), *reached
