@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from model_endpoints import Handler, Server, completion, serving
-from sqlcrystal.config import parse_study
+from sqlcrystal.config import parse_study, read_study
 from sqlcrystal.models.endpoint import Endpoint
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.types import Completion, Message, Sampling
@@ -32,6 +32,17 @@ def endpoint() -> Iterator[Server]:
 
     with serving(answer) as server:
         yield server
+
+
+def test_the_papers_study_runs_its_own_t3_for_three_rounds_over_an_endpoint(endpoint: Server, tmp_path: Path) -> None:
+    overrides = ["benchmark={name='quarry', only=['clinic']}", f"model={endpoint.base_url}#m", "seeds=[42]"]
+    study = read_study(ROOT / "studies" / "paper.toml", [*overrides, "arms=['none']"])
+    assert (study.budget, study.max_tokens) == (3, 2048)
+    rows = [row for row in run_study(study, tmp_path).ledger.outcomes if row.setting == "repair"]
+    assert {row.calls for row in rows if row.first_right} == {1}
+    assert all(row.round_calls == (2,) * row.rounds for row in rows)  # it proposes probes, then it revises
+    assert {row.rounds for row in rows if not row.first_right} >= {1, 3}
+    assert any(row.right for row in rows if not row.first_right)
 
 
 def is_too_hard(question: str) -> bool:
