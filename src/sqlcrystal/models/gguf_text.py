@@ -11,6 +11,8 @@ PIECES = {
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }
 """How text is cut before byte pairs are joined, by the name that the file gives."""
+ENDS = ("<|im_end|>", "<|endoftext|>")
+"""What ends a reply besides the token that the file names, as llama.cpp has it."""
 CONTROL = 3
 """The type of tokens that are never part of a text, such as the end of a message."""
 
@@ -28,11 +30,9 @@ class GgufText:
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         self._template = environment.from_string(metadata["tokenizer.chat_template"].contents())
         self._tokenizer = _tokenizer(metadata, PIECES[cut])
-        self.ends = frozenset(
-            int(metadata[name].contents())
-            for name in ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.bos_token_id")
-            if name in metadata
-        )
+        named = (self._tokenizer.token_to_id(word) for word in ENDS)
+        last = int(metadata["tokenizer.ggml.eos_token_id"].contents())
+        self.ends = frozenset({last, *(token for token in named if token is not None)})
         """The tokens that end a reply."""
 
     def tokens(self, messages: Sequence[Message]) -> list[int]:

@@ -1,7 +1,7 @@
 """Qwen2's decoder over the weights of a GGUF file: one prompt is read at a time, many replies are written together.
 
-Weights are unpacked to bfloat16, which processors of the last years multiply at ten times the speed of llama.cpp's
-four-bit products; sums, norms and the last choice between tokens are made in float32.
+Weights are unpacked to bfloat16, which processors of the last years multiply several times as fast as llama.cpp its
+four-bit weights; sums, norms and the last choice between tokens are made in float32.
 """
 
 import math
