@@ -129,13 +129,21 @@ def test_audits_and_long_tables_are_folded() -> None:
         assert ("<details" in body) == (table.folded or len(table.rows) > 20), table.key
 
 
+def test_an_unfinished_study_that_lacks_a_confirmatory_arm_does_not_say_it_has_them_all() -> None:
+    ledger = synthetic_ledger(only=("none", "W0", "permuted"))
+    manifest = msgspec.structs.replace(ledger.manifest, left_out=("permuted/transfer",))
+    kept = tuple(row for row in ledger.outcomes if row.arm != "permuted")
+    document = make_document([Facts(msgspec.structs.replace(ledger, manifest=manifest, outcomes=kept))])
+    assert "Interim report: 2 of 3 arms recorded." in to_page(document)
+
+
 def test_an_unfinished_study_is_labelled_and_says_what_fills_it() -> None:
     ledger = synthetic_ledger(only=("none", "W0", "random"))
     kept = tuple(row for row in ledger.outcomes if row.arm != "random")
     manifest = msgspec.structs.replace(ledger.manifest, left_out=("random/transfer",))
     document = make_document([Facts(msgspec.structs.replace(ledger, manifest=manifest, outcomes=kept))])
     page = to_page(document)
-    assert "Interim report: 2 of 3 arms recorded." in page
+    assert "Interim report: 2 of 3 arms recorded, every confirmatory one among them." in page
     assert "sqlcrystal study run runs/synthetic --set mode=fill" in page
     assert "random: transfer" in page
     assert "Does it matter that the cards are similar to the question?" in document.waiting

@@ -18,6 +18,8 @@ class Completeness(Struct, frozen=True, kw_only=True, dict=True):
     arms: tuple[str, ...]
     missing: dict[str, tuple[str, ...]]
     """By arm, the settings that are not complete."""
+    confirmatory: frozenset[str] = frozenset()
+    """The arms that the confirmatory contrasts compare."""
 
     @cached_property
     def recorded(self) -> int:
@@ -31,8 +33,9 @@ class Completeness(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def counted(self) -> str:
-        """How many arms are recorded, in words."""
-        return f"{self.recorded} of {len(self.arms)} arms recorded"
+        """How many arms are recorded, in words, and whether what is missing is only tried out."""
+        whole = bool(self.confirmatory) and self.confirmatory.isdisjoint(self.missing)
+        return f"{self.recorded} of {len(self.arms)} arms recorded" + ", every confirmatory one among them" * whole
 
     @property
     def command(self) -> str:
@@ -47,7 +50,13 @@ def completeness(facts: Facts, folder: Path | None = None) -> Completeness:
         name, _, setting = label.rpartition("/")
         missing[name] = (*missing.get(name, ()), setting)
     location = folder or Path("runs") / facts.manifest.study
-    return Completeness(folder=str(location), arms=tuple(facts.arms), missing=missing)
+    planned = [contrast for contrast in facts.manifest.contrasts if contrast.confirmatory]
+    return Completeness(
+        folder=str(location),
+        arms=tuple(facts.arms),
+        missing=missing,
+        confirmatory=frozenset(name for contrast in planned for name in (contrast.a, contrast.b)),
+    )
 
 
 def recorded_settings(facts: Facts, arm: Arm) -> tuple[str, ...]:
