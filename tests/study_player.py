@@ -57,5 +57,5 @@ class Player(ScriptedModel):
         return f"```sql\n{case.sql if right else case.wrong[0]}\n```"
 
     def clinic_and_telecom(self) -> list[Case]:
-        """The cases of the two databases that tests use."""
-        return [case for case in self.cases.values() if case.question.database in ("clinic", "telecom")]
+        """The cases of the first edition over the two databases that tests use."""
+        return list(load_benchmark("quarry-1").only(["clinic", "telecom"]).cases)
