@@ -25,7 +25,11 @@ class Player(ScriptedModel):
 
     def __init__(self, *, delay: float = 0.0, name: str = "player") -> None:
         super().__init__(self.reply, name=name)
-        self.cases: dict[str, Case] = {case.question.text.strip(): case for case in load_benchmark("quarry").cases}
+        self.cases: dict[str, Case] = {
+            words.strip(): case
+            for case in load_benchmark("quarry").cases
+            for words in (case.question.text, *case.paraphrases)
+        }
         self.delay = delay
         self.chosen = ""
 

@@ -158,10 +158,10 @@ def test_the_engine_repairs_what_looks_wrong_and_banks_what_looks_sound_whatever
 
 
 def test_every_name_of_the_paper_is_in_the_tables() -> None:
-    assert {"single-shot", "chain-of-thought", "explore"} == SOLVERS.keys()
+    assert {"single-shot", "chain-of-thought", "explore"} < SOLVERS.keys()
     assert {"T1", "T2", "T3", "T3-look", "T4", "success", "union", "union-look", "explore"} == SOURCES.keys()
     assert {"oracle", "ungated", "noisy", "user", "assertion", "external", "engine"} == VERIFIERS.keys()
-    assert {"W0", "W1", "W2", "W3", "W3+A", "W4", "W5", "W5-lesson"} == WRITERS.keys()
+    assert {"W0", "W1", "W2", "W3", "W3+A", "W4", "W5", "W5-lesson"} < WRITERS.keys()
     assert {"dense", "bm25", "payload", "mmr", "random", "foreign", "schema-similar", "none"} == RETRIEVERS.keys()
     assert VERIFIERS.keys() > REGIMES.keys()
 
@@ -173,7 +173,7 @@ def test_a_source_and_a_writer_bear_the_name_they_are_chosen_by(shop: Database) 
 
 
 def test_an_unknown_name_lists_the_choices(shop: Database) -> None:
-    with pytest.raises(ConfigError, match=r"writer: unknown value 'W9'; choose from W0, W1, W2, W3, W3\+A, W4, W5"):
+    with pytest.raises(ConfigError, match=r"writer: unknown value 'W9'; choose from W0, .*W1, W2, W3, W3\+A, W4, W5"):
         writer("W9", database=shop, model=ScriptedModel([]))
     with pytest.raises(
         ConfigError, match="admission: unknown value 'user'; choose from engine, noisy, oracle, ungated"

@@ -21,8 +21,12 @@ from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Check, Database, Embedder, LanguageModel, Retriever, Solver, Source, Verifier, Writer
 from sqlcrystal.solving import ChainOfThought, SingleShot
+from sqlcrystal.solving.fallback import Fallback
+from sqlcrystal.solving.profile import Profiled
+from sqlcrystal.solving.solver import GREEDY
 from sqlcrystal.types import Question, Sampling
 from sqlcrystal.writing import Anchor, CapsuleWriter, Diff, DiffGuard, DiffMode, LessonWriter, Trace, Verbatim
+from sqlcrystal.writing.ingredients import Joins, Names, Placebo, QuestionOnly, Skeleton, Values
 
 Implementation = TypeVar("Implementation")
 
@@ -35,10 +39,15 @@ class Reach(NamedTuple):
     seed: int = 0
 
 
-SOLVERS: dict[str, type[SingleShot] | type[Exploring]] = {
-    "single-shot": SingleShot,
-    "chain-of-thought": ChainOfThought,
-    "explore": Exploring,
+SOLVERS: dict[str, Callable[[LanguageModel, Database, Sampling], Solver]] = {
+    "single-shot": lambda model, database, sampling: SingleShot(model, database, sampling=sampling),
+    "chain-of-thought": lambda model, database, sampling: ChainOfThought(model, database, sampling=sampling),
+    "explore": lambda model, database, sampling: Exploring(model, database, sampling=sampling),
+    "profiled": lambda model, database, sampling: Profiled(model, database, sampling=sampling),
+    "fallback": lambda model, database, sampling: Fallback(SingleShot(model, database, sampling=sampling), database),
+    "profiled-fallback": lambda model, database, sampling: Fallback(
+        Profiled(model, database, sampling=sampling), database
+    ),
 }
 
 SOURCES: dict[str, Callable[[LanguageModel, Database, int], Source]] = {
@@ -108,6 +117,12 @@ WRITERS: dict[str, Callable[[Database, LanguageModel], Writer]] = {
     "W4": lambda database, _: DiffGuard(database),
     "W5": CapsuleWriter,
     "W5-lesson": LessonWriter,
+    "W0-values": lambda database, _: Values(database),
+    "W0-joins": lambda database, _: Joins(database),
+    "W0-names": lambda database, _: Names(database),
+    "W0-skeleton": lambda database, _: Skeleton(database),
+    "W0-question": lambda database, _: QuestionOnly(database),
+    "W0-placebo": lambda database, _: Placebo(database),
 }
 
 RETRIEVERS: dict[str, Callable[[Reach], Retriever]] = {
@@ -131,8 +146,7 @@ def choose(table: Mapping[str, Implementation], key: str, name: str) -> Implemen
 
 def solver(name: str, *, model: LanguageModel, database: Database, sampling: Sampling | None = None) -> Solver:
     """A solver by name; greedy with 2,048 tokens unless told otherwise."""
-    make = choose(SOLVERS, "solver", name)
-    return make(model, database) if sampling is None else make(model, database, sampling=sampling)
+    return choose(SOLVERS, "solver", name)(model, database, sampling or GREEDY)
 
 
 def source(name: str, *, model: LanguageModel, database: Database, budget: int = BUDGET) -> Source:

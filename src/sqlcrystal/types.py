@@ -114,6 +114,8 @@ class Completion(Struct, frozen=True, kw_only=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
+    runtime: str = ""
+    """The program that ran the weights, its version and its number format; empty where the endpoint does not say."""
 
 
 class Call(Struct, frozen=True, kw_only=True):

@@ -18,6 +18,8 @@ from sqlcrystal.protocols import Database
 from sqlcrystal.solving import SingleShot
 from sqlcrystal.types import Attempt, Failure, FailureKind, Message, Probe, Rows, Sampling
 
+OTHER = "SELECT COUNT(*) FROM item WHERE kind = 'hw'"
+
 
 def attempt_with(database: Database, sql: str | None) -> Attempt:
     reply = fenced(sql) if sql else "I do not know."
@@ -136,7 +138,7 @@ def test_t3_look_looks_revises_and_the_whole_round_is_in_the_trace(shop: Databas
 
 
 def test_t3_look_asks_for_the_models_probes_from_the_second_round_on_and_remembers_what_it_saw(shop: Database) -> None:
-    model = ScriptedModel([fenced(WRONG), fenced("SELECT price FROM item WHERE name = 'Tea'"), fenced(RIGHT)])
+    model = ScriptedModel([fenced(OTHER), fenced("SELECT price FROM item WHERE name = 'Tea'"), fenced(RIGHT)])
     episode = LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right).episode
     assert episode is not None
     assert [[call.purpose for call in spent.calls] for spent in episode.rounds] == [["revise"], ["probe", "revise"]]
@@ -146,7 +148,7 @@ def test_t3_look_asks_for_the_models_probes_from_the_second_round_on_and_remembe
 
 
 def test_t3_look_keeps_the_papers_words_where_it_can(shop: Database) -> None:
-    model = ScriptedModel([fenced(WRONG), fenced("SELECT 1"), fenced(RIGHT)])
+    model = ScriptedModel([fenced(OTHER), fenced("SELECT 1"), fenced(RIGHT)])
     LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right)
     (revise_system, revise_user), (probe_system, probe_user), _ = model.prompts
     schema, question = (
@@ -166,7 +168,7 @@ def test_t3_look_keeps_the_papers_words_where_it_can(shop: Database) -> None:
         "query is wrong. Diagnose by interrogating the DB with small READ-ONLY probe queries."
     )
     assert probe_user.content == (
-        f"{schema}{question}[Previous SQL]\n```sql\n{WRONG}\n```\n[What it returned]\nCOUNT(*)\n0\n"
+        f"{schema}{question}[Previous SQL]\n```sql\n{OTHER}\n```\n[What it returned]\nCOUNT(*)\n0\n"
         "Propose 1-4 READ-ONLY SQLite probe queries that would reveal your mistake, such as the DISTINCT values of a "
         "column you filter on or a few rows of a table you read. "
         "Output EACH probe in its own ```sql block. Do not write the final answer yet."
@@ -174,17 +176,28 @@ def test_t3_look_keeps_the_papers_words_where_it_can(shop: Database) -> None:
 
 
 def test_the_revision_is_not_shown_the_wrong_query_which_a_small_model_would_copy(shop: Database) -> None:
-    model = ScriptedModel(lambda *_: fenced(WRONG))
+    tries = iter(f"SELECT COUNT(*) FROM item WHERE kind = 'hardware' AND price > {number}" for number in range(9))
+    model = ScriptedModel(lambda messages, _: fenced("SELECT 1" if "debugging" in messages[0].content else next(tries)))
     LookFirst(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right)
     revisions = [user.content for system, user in model.prompts if "correcting" in system.content]
     assert len(revisions) == 3
-    assert not any(WRONG in told for told in revisions)
+    assert not any("hardware'" in told for told in revisions)
+
+
+@pytest.mark.parametrize("source", [OneBit, LookFirst])
+def test_a_repair_ends_when_it_proposes_what_was_tried_before(
+    source: type[OneBit] | type[LookFirst], shop: Database
+) -> None:
+    model = ScriptedModel(lambda *_: fenced(f"{WRONG.lower()} ;"))
+    effort = source(model, shop).acquire(attempt_with(shop, WRONG), right=False, accept=right)
+    assert len(effort.rounds) == len(model.prompts) == 1
 
 
 def test_a_revision_is_told_why_the_query_failed(shop: Database) -> None:
     model = ScriptedModel([fenced("SELECT 1"), fenced(RIGHT)])
     LookFirst(model, shop).acquire(attempt_with(shop, "SELECT cost FROM item"), right=False, accept=right)
-    assert "revealed]\n- A query failed: no such column: cost\n- SELECT 1 -> 1\n" in model.prompts[1][1].content
+    told = "revealed]\n- A query failed: no such column: cost\n- No table has a column cost.\n- SELECT 1 -> 1\n"
+    assert told in model.prompts[1][1].content
 
 
 def test_t3_runs_at_most_four_probes_and_reports_errors_as_findings(shop: Database) -> None:
@@ -219,6 +232,12 @@ def test_t3_goes_on_when_the_reply_holds_no_probe_and_the_attempt_no_sql(shop: D
 
 
 TWO_TABLES = f"{SCHEMA}\nCREATE TABLE sale (id INTEGER PRIMARY KEY, item_id INTEGER, day TEXT);"
+KEYED = """
+CREATE TABLE Artist (ArtistId INTEGER PRIMARY KEY, Name TEXT);
+CREATE TABLE Album (AlbumId INTEGER PRIMARY KEY, ArtistId INTEGER REFERENCES Artist (ArtistId), Title TEXT);
+CREATE TABLE Track (TrackId INTEGER PRIMARY KEY, AlbumId INTEGER, Genre TEXT, Composer TEXT,
+    FOREIGN KEY (AlbumId) REFERENCES Album);
+"""
 
 
 @pytest.mark.parametrize(
@@ -248,7 +267,43 @@ def test_the_suspects_are_the_columns_a_query_leans_on_wherever_they_stand(sql: 
 
 def test_only_a_column_that_the_named_table_lacks_is_misplaced() -> None:
     sql = "SELECT s.name, i.price, s.nowhere FROM sale s JOIN item i ON i.id = s.item_id"
-    assert suspects(sql, TWO_TABLES, "sqlite").misplaced == ("name is a column of item, not of sale.",)
+    assert suspects(sql, TWO_TABLES, "sqlite").misplaced == (
+        "name is a column of item, not of sale.",
+        "No table has a column nowhere.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        (
+            "SELECT COUNT(*) FROM Track WHERE Name = 'Metallica'",
+            "Name is a column of artist, not of track:"
+            " join it ON Track.AlbumId = Album.AlbumId AND Album.ArtistId = Artist.ArtistId.",
+        ),
+        (
+            "SELECT t.Title FROM Track t",
+            "Title is a column of album, not of track: join it ON Track.AlbumId = Album.AlbumId.",
+        ),
+        ("SELECT Composr FROM Track", "No table has a column Composr; there is track.composer."),
+    ],
+)
+def test_a_repair_is_told_where_a_missing_column_stands_and_which_keys_join_it(sql: str, told: str) -> None:
+    assert suspects(sql, KEYED, "sqlite").misplaced == (told,)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM Track WHERE AlbumId IN (SELECT AlbumId FROM Album JOIN Artist USING (ArtistId)"
+        " WHERE Name = 'Metallica')",
+        "SELECT Genre, COUNT(*) AS n FROM Track GROUP BY Genre ORDER BY n DESC",
+        "WITH t AS (SELECT COUNT(*) AS n FROM Track) SELECT n, whatever FROM t",
+        'SELECT Genre FROM Track WHERE Genre = "Rock"',
+    ],
+)
+def test_columns_of_nested_queries_aliases_and_quoted_texts_are_not_misplaced(sql: str) -> None:
+    assert suspects(sql, KEYED, "sqlite").misplaced == ()
 
 
 # ── T4 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sqlcrystal.benchmarks.cases import Case
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.benchmarks.split import SEEDS, split
+from sqlcrystal.benchmarks.split import SEEDS, split, split_into_folds
 from sqlcrystal.types import Question
 
 PAPER_HELD_OUT_OVER_THREE_SEEDS = {
@@ -86,3 +86,25 @@ def test_spider_dev_holds_out_311_also_when_its_file_is_reordered(shared_data: P
     assert sum(words.values()) == 311
     renumbered = [replace(case, question=replace(case.question, id=str(n))) for n, case in enumerate(reversed(cases))]
     assert Counter((c.question.database, c.question.text) for c in split(renumbered, seed=7).held_out) == words
+
+
+@given(drawn_cases, st.integers(2, 6), st.integers(0, 3))
+def test_folds_hold_every_question_out_exactly_once_and_never_mix_it_with_the_cards_it_sees(
+    cases: list[Case], folds: int, seed: int
+) -> None:
+    splits = split_into_folds(cases, folds=folds, seed=seed)
+    held_out = Counter(case.question.key for part in splits.values() for case in part.held_out)
+    assert held_out == Counter(case.question.key for case in cases)
+    for part in splits.values():
+        assert not {case.question.key for case in part.learn} & {case.question.key for case in part.held_out}
+        assert len(part.learn) + len(part.held_out) == len(cases)
+    assert split_into_folds(cases[::-1], folds=folds, seed=seed) == splits
+
+
+def test_folds_of_a_database_differ_by_at_most_one_question() -> None:
+    sizes = Counter(
+        (number, case.question.database)
+        for number, part in split_into_folds(load_benchmark("quarry-1").cases, folds=5, seed=42).items()
+        for case in part.held_out
+    )
+    assert set(sizes.values()) == {5, 6}

@@ -81,7 +81,14 @@ def test_an_episode_ends_with_the_candidate_that_the_check_accepted(
         assert rounds[-1].execution is not None
 
 
-@every
+def test_exploring_asks_of_a_right_first_attempt_too_since_it_may_break_it(open_shop: Database) -> None:
+    model = ScriptedModel(lambda *_: fenced(WRONG))
+    tested = source("explore", model=model, database=open_shop)
+    effort = tested.acquire(first(open_shop, fenced(RIGHT)), right=True, accept=lambda sql: sql == RIGHT)
+    assert (len(effort.rounds), effort.right_at_once, effort.episode) == (1, True, None)
+
+
+@pytest.mark.parametrize("name", sorted(SOURCES.keys() - {"explore"}))
 def test_a_right_first_attempt_costs_no_call_and_is_kept_by_success_and_union_only(
     name: str, open_shop: Database
 ) -> None:

@@ -26,6 +26,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     kind: str = "match"
     sql: str | None = "SELECT 1"
     cards: tuple[CardId, ...] = ()
+    wording: int = 0
 
 
 class Note(Struct, frozen=True, kw_only=True):

@@ -87,6 +87,7 @@ def logged(heard: io.StringIO) -> Iterator[None]:
 SETTINGS: dict[str, dict[str, object]] = {
     "plain": {},
     "replayed": {"replay": True},
+    "profile and fallback": {"profile": True, "fallback": True},
     "held out": {"hold_out": 0.5},
     "both arms": {"hold_out": 0.5, "both_arms": True},
     "assertion": {"assertion": (AssertionEntry(sql="SELECT 1 FROM {answer}"),)},
@@ -119,6 +120,18 @@ def test_values_that_may_be_kept_would_be_found_by_this_search(tmp_path: Path) -
         every_path(crystal)
     kept = kept_bytes(tmp_path)
     assert all(cell in kept for cell in CELLS[:3])
+
+
+def test_a_profile_shows_values_only_where_they_may_be_shown(tmp_path: Path) -> None:
+    with service(tmp_path, profile=True) as crystal:
+        model = crystal.desk.model
+        assert isinstance(model, ScriptedModel)
+        crystal.ask("How many items are there?")
+        assert not any(cell in prompt_text(model.prompts[-1]) for cell in CELLS)
+        crystal.desk.team.databases["shop"] = DatabaseEntry(url=str(tmp_path / "shop.sqlite"), profile=True)
+    with Crystal(crystal.desk.team, model=model, embedder=HashingEmbedder()) as allowed:
+        allowed.ask("How many items are there?")
+        assert f"-- item.kind: 'FD', '{CELLS[1]}'" in prompt_text(model.prompts[-1])
 
 
 def test_a_masked_card_is_filled_again_from_the_question_that_is_asked(tmp_path: Path) -> None:

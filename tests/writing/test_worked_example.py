@@ -138,6 +138,19 @@ The label is in School.
 - Do-NOT-apply-when: the type is defined by grade ranges in 'GSoffered'/'GSserved', or the schema lacks those columns.
 - Lesson: {LESSON}""",
     "W5-lesson": f"- Lesson: {LESSON}",
+    "W0-values": (
+        "County: 'Alpine'\nSchool: '%Community Day%'\nDOCType: '%Community Day%'\n"
+        "StatusType: 'Active'\nStatusType: 'Closed'"
+    ),
+    "W0-joins": "(none)",
+    "W0-names": "Tables: schools\nColumns: County, DOCType, School, StatusType",
+    "W0-skeleton": ("```sql\nSELECT COUNT(*) FROM _ WHERE _ = ? AND (_ = ? OR _ = ?) AND (_ LIKE ? OR _ LIKE ?)\n```"),
+    "W0-question": "Q: How many active and closed District Community Day Schools are there in the county of Alpine?",
+    "W0-placebo": (
+        "Q: Which acorn has scarlet falcon and ivory trumpet and amber glacier and ochre harbour and amber anchor?\n"
+        "```sql\nSELECT kettle FROM puppet WHERE marble = 'scarlet' AND falcon = 'teal' AND tunnel = 'scarlet'"
+        " AND marble = 'crimson' AND kettle = 'ivory' AND marble = 'teal' AND bonnet = 'crimson'\n```"
+    ),
 }
 
 

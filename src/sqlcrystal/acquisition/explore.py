@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from sqlcrystal.acquisition.look import look, report
 from sqlcrystal.acquisition.probe import render_facts
 from sqlcrystal.acquisition.repair import Repair, clip, greedy
-from sqlcrystal.protocols import Database, LanguageModel
+from sqlcrystal.protocols import Check, Database, LanguageModel
 from sqlcrystal.solving.dialect import dialect_name
 from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.prompt import SINGLE_SHOT, build_prompt, render_question, render_schema
 from sqlcrystal.solving.solver import GREEDY
-from sqlcrystal.types import Attempt, Call, Card, Message, Probe, Question, Round, Sampling
+from sqlcrystal.types import Attempt, Call, Card, Effort, Message, Probe, Question, Round, Sampling
 
 SYSTEM = (
     "You are about to write a {dialect} query. Explore first: interrogate the DB with small READ-ONLY probe queries."
@@ -31,6 +33,10 @@ class Exploring:
         self.database = database
         self.sampling = sampling
 
+    def shown(self, question: Question) -> Database:  # noqa: ARG002
+        """The whole schema."""
+        return self.database
+
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
         """Explore, then answer in one shot."""
         calls, _ = explore(self.model, self.database, question, cards, self.sampling)
@@ -39,12 +45,16 @@ class Exploring:
 
 
 class Explore(Repair):
-    """The same exploration as a source: one round, blind to the first attempt, for questions it got wrong."""
+    """The same exploration as a source: one round for every question, blind to the first attempt and its verdict."""
 
     name: ClassVar[str] = "explore"
 
     def __init__(self, model: LanguageModel, database: Database, *, budget: int = 1) -> None:
         super().__init__(model, database, budget=min(budget, 1))
+
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
+        """Explore whether or not the first attempt was right: exploring may also break what was."""
+        return replace(super().acquire(attempt, right=False, accept=accept), right_at_once=right)
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:  # noqa: ARG002
         """Explore and answer as if for the first time."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sqlcrystal.acquisition.look import look, report, run_probes
 from sqlcrystal.acquisition.one_bit import CLOSING
 from sqlcrystal.acquisition.probe import PROBE_CLOSING, PROBE_SYSTEM, REVISE_SYSTEM, Probing, render_facts
-from sqlcrystal.acquisition.repair import clip, greedy, previous_sql
+from sqlcrystal.acquisition.repair import clip, greedy, previous_sql, same_words
 from sqlcrystal.acquisition.suspects import suspects
 from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.prompt import render_question, render_schema
@@ -27,6 +27,7 @@ class LookFirst(Probing):
     """One call in the first round; then two: propose one to four probes, revise with all reports so far."""
 
     name: ClassVar[str] = "T3-look"
+    ends_on_repeat: ClassVar[bool] = True
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
         """Look, then write the query anew."""
@@ -61,8 +62,3 @@ class LookFirst(Probing):
 def render_failure(execution: Execution | None) -> list[str]:
     """Why the previous query did not run, if it did not."""
     return [f"A query failed: {execution.message}"] if isinstance(execution, Failure) else []
-
-
-def same_words(sql: str, other: str | None) -> bool:
-    """Whether two queries differ in nothing but space, case and a semicolon."""
-    return sql.lower().rstrip("; \n").split() == (other or "").lower().rstrip("; \n").split()

@@ -18,6 +18,7 @@ class OneBit(Repair):
     """Revises the last candidate; learns nothing but that it was wrong."""
 
     name: ClassVar[str] = "T2"
+    ends_on_repeat: ClassVar[bool] = True
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
         """One revision of the previous candidate."""

@@ -18,6 +18,8 @@ class Repair(ABC):
     """Proposes candidates for a wrong first attempt until the check accepts one or the budget is spent."""
 
     name: ClassVar[str]
+    ends_on_repeat: ClassVar[bool] = False
+    """Whether a candidate that was proposed before ends the repair: nothing new would be asked after it."""
 
     def __init__(self, model: LanguageModel, database: Database, *, budget: int = BUDGET) -> None:
         self.model = model
@@ -41,6 +43,8 @@ class Repair(ABC):
             rounds.append(replace(proposed, accepted=accepted))
             if accepted and proposed.sql is not None:
                 episode = Episode(attempt=attempt, source=self.name, sql=proposed.sql, rounds=tuple(rounds))
+            elif self.ends_on_repeat and repeats(proposed.sql, attempt, rounds[:-1]):
+                break
         return Effort(attempt=attempt, source=self.name, right_at_once=right, rounds=tuple(rounds), episode=episode)
 
     def calls_in(self, rounds: float) -> float:
@@ -65,6 +69,16 @@ def greedy(attempt: Attempt) -> Sampling:
 def previous_sql(attempt: Attempt, past: Sequence[Round]) -> str | None:
     """The candidate before this round: the last round's, or else the first attempt's."""
     return next((earlier.sql for earlier in reversed(past) if earlier.sql is not None), attempt.sql)
+
+
+def repeats(sql: str | None, attempt: Attempt, past: Sequence[Round]) -> bool:
+    """Whether a candidate is no other than the attempt or an earlier candidate."""
+    return any(same_words(sql, earlier) for earlier in (attempt.sql, *(spent.sql for spent in past)))
+
+
+def same_words(sql: str | None, other: str | None) -> bool:
+    """Whether two queries differ in nothing but space, case and a semicolon."""
+    return (sql or "").lower().rstrip("; \n").split() == (other or "").lower().rstrip("; \n").split()
 
 
 def clip(execution: Execution | None) -> Execution | None:

@@ -1,14 +1,16 @@
-"""What a wrong query leans on: columns whose real values should be looked at, and columns that stand elsewhere."""
+"""The parts of a wrong query to doubt: columns whose values should be looked at, and columns that stand elsewhere."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from sqlglot import exp
 
-from sqlcrystal.databases.layout import homes_of, layout_of, owner_of, tables_in
+from sqlcrystal.databases.layout import Layout, homes_of, join_path, keys_of, layout_of, owner_of, read_around
 from sqlcrystal.databases.parsing import Unparsable, grammar, parse
 
 MOST_SUSPECTS = 4
+MOST_NEAR = 3
 
 
 class Suspects(NamedTuple):
@@ -24,20 +26,50 @@ def suspects(sql: str | None, schema: str, dialect: str) -> Suspects:
         query = parse(sql or "", dialect)
     except Unparsable:
         return Suspects()
-    layout, tables = layout_of(schema, dialect), tables_in(query)
+    layout = layout_of(schema, dialect)
     probes = [
         exp.select(exp.to_identifier(column.name)).distinct().from_(exp.to_identifier(owner)).sql(grammar(dialect))
         for column in _leant_on(query)
-        if (owner := owner_of(column, tables, layout) or next(iter(homes_of(column, layout)), None))
+        if (owner := owner_of(column, layout) or next(iter(homes_of(column, layout)), None))
     ]
-    misplaced = [
-        f"{column.name} is a column of {', '.join(homes_of(column, layout))}, not of {table}."
-        for column in query.find_all(exp.Column)
-        if (table := tables.get(column.table.lower(), "") or _only(tables)) in layout
-        and not owner_of(column, tables, layout)
-        and homes_of(column, layout)
-    ]
-    return Suspects(tuple(dict.fromkeys(probes))[:MOST_SUSPECTS], tuple(dict.fromkeys(misplaced)))
+    sentences = dict.fromkeys(_misplaced(query, schema, dialect))
+    return Suspects(tuple(dict.fromkeys(probes))[:MOST_SUSPECTS], tuple(sentences))
+
+
+def _misplaced(query: exp.Expr, schema: str, dialect: str) -> Iterator[str]:
+    """Each column that no table in its reach has: where it stands and how to join that, or which names are near."""
+    layout = layout_of(schema, dialect)
+    named_here = {alias.alias.lower() for alias in query.find_all(exp.Alias)}
+    for column in query.find_all(exp.Column):
+        reach = read_around(column)
+        readable = reach is not None and bool(reach) and all(table in layout for table in reach)
+        if not readable or reach is None or owner_of(column, layout) or isinstance(column.this, exp.Star):
+            continue
+        if homes := homes_of(column, layout):
+            owners, way = ", ".join(homes), _way(query, homes, schema, dialect)
+            yield f"{column.name} is a column of {owners}, not of {' or '.join(reach)}{way}."
+        elif not column.this.quoted and column.name.lower() not in named_here:  # in quotes SQLite takes it as a text
+            yield f"No table has a column {column.name}{_near(column.name, layout)}."
+
+
+def _way(query: exp.Expr, homes: list[str], schema: str, dialect: str) -> str:
+    """The keys that join the nearest table which has the column to the tables that are read, if it is not read yet."""
+    read = list(dict.fromkeys(table.name.lower() for table in query.find_all(exp.Table)))
+    if any(home in read for home in homes):
+        return ""
+    paths = [path for home in homes if (path := join_path(read, home, keys_of(schema, dialect)))]
+    shortest = sorted(paths, key=len)[:1]
+    return "".join(": join it ON " + " AND ".join(map(str, path)) for path in shortest)
+
+
+def _near(name: str, layout: Layout) -> str:
+    """The columns whose names are most like this one."""
+    by_column: dict[str, list[str]] = {}
+    for table, columns in layout.items():
+        for column in columns:
+            by_column.setdefault(column, []).append(f"{table}.{column}")
+    near = [place for match in get_close_matches(name.lower(), by_column, n=MOST_NEAR) for place in by_column[match]]
+    return f"; there is {', '.join(near[:MOST_NEAR])}" if near else ""
 
 
 def _leant_on(query: exp.Expr) -> Iterator[exp.Column]:
@@ -53,7 +85,3 @@ def _leant_on(query: exp.Expr) -> Iterator[exp.Column]:
 def _beside(predicate: exp.Expr, node: exp.Expr) -> bool:
     """Whether the node belongs to this comparison and not to one inside a subquery of it."""
     return node.find_ancestor(exp.Predicate) is predicate
-
-
-def _only(tables: dict[str, str]) -> str:
-    return next(iter(tables.values())) if len(tables) == 1 else ""

@@ -17,6 +17,10 @@ class Case(Struct, frozen=True, kw_only=True):
     question: Question
     sql: str
     wrong: tuple[str, ...] = ()
+    paraphrases: tuple[str, ...] = ()
+    """The same question in other words: it has the same gold."""
+    known: bool = False
+    """Whether an earlier study asked it, so that a new one does not start blind."""
 
 
 class Benchmark(Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ class _OwnEntry(Struct):
     id: int | str | None = None
     evidence: str | None = ""
     difficulty: str | None = ""
+    paraphrases: tuple[str, ...] = ()
 
 
 def load(data: Path | None, databases: Sequence[str] = ()) -> Benchmark:
@@ -70,4 +71,4 @@ def _case(path: Path, number: int, position: int, value: Any) -> Case:
         evidence=entry.evidence or "",
         difficulty=entry.difficulty or "",
     )
-    return Case(question=question, sql=entry.sql)
+    return Case(question=question, sql=entry.sql, paraphrases=entry.paraphrases)

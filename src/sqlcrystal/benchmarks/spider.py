@@ -1,6 +1,6 @@
 """Spider 1.0 in its dev, train and test layouts, with the official hardness as difficulty."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,15 @@ class _SpiderEntry(Struct):
     sql: dict[str, Any] | None = None
 
 
+class _Paraphrase(Struct):
+    """A question in other words; `of` is the position of the one it repeats."""
+
+    question: str
+    of: str
+
+
 def load_dev(data: Path | None, databases: Sequence[str] = ()) -> Benchmark:
-    """Spider dev: dev.json and database/."""
+    """Spider dev: dev.json, database/, and paraphrases.json if it is there."""
     return _load("spider", data, ("dev.json",), databases)
 
 
@@ -42,7 +49,8 @@ def _load(name: str, data: Path | None, file_names: Sequence[str], databases: Se
     if paths[0] is None:
         raise DataError(f"--data: no {file_names[0]} in {folder} or two folders below")
     entries = [entry for path in paths if path for entry in read_records(path, _SpiderEntry)]
-    cases = [_case(position, entry) for position, entry in enumerate(entries)]
+    others = _paraphrases(paths[0].with_name("paraphrases.json"))
+    cases = [_case(position, entry, others) for position, entry in enumerate(entries)]
     order = ("test_database", "database") if name == "spider-test" else ("database", "test_database")
     folders = [
         existing for name in order if (existing := find_folder(paths[0].parent, name) or find_folder(folder, name))
@@ -52,7 +60,15 @@ def _load(name: str, data: Path | None, file_names: Sequence[str], databases: Se
     )
 
 
-def _case(position: int, entry: _SpiderEntry) -> Case:
+def _paraphrases(path: Path) -> dict[str, list[str]]:
+    """The other wordings of each question, by its position."""
+    wordings: dict[str, list[str]] = {}
+    for entry in read_records(path, _Paraphrase) if path.is_file() else ():
+        wordings.setdefault(entry.of, []).append(entry.question)
+    return wordings
+
+
+def _case(position: int, entry: _SpiderEntry, paraphrases: Mapping[str, Sequence[str]]) -> Case:
     """Spider numbers its questions by position only."""
     question = Question(
         id=str(position),
@@ -60,4 +76,4 @@ def _case(position: int, entry: _SpiderEntry) -> Case:
         text=entry.question,
         difficulty=hardness(entry.sql) if entry.sql else "",
     )
-    return Case(question=question, sql=entry.query)
+    return Case(question=question, sql=entry.query, paraphrases=tuple(paraphrases.get(question.id, ())))

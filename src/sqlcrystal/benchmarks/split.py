@@ -1,8 +1,9 @@
-"""The paper's 70/30 split: per database, seeded, the same whatever the order of the questions."""
+"""The paper's 70/30 split, and folds: per database, seeded, the same whatever the order of the questions."""
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -25,16 +26,43 @@ def split(cases: Iterable[Case], *, seed: int, held_out: float = HELD_OUT) -> Sp
     The draw ranks cases by a hash of seed, database and question text, so neither order nor position ids matter, and
     word-for-word repeats of a question rank side by side; ids only break ties between them.
     """
+    return _divided(_ranked(cases, seed), lambda place, size: place < round(held_out * size))
+
+
+def split_into_folds(cases: Iterable[Case], *, folds: int, seed: int) -> dict[int, Split]:
+    """One split for each fold, numbered from 1, so that every case is held out in exactly one of them."""
+    ranked = _ranked(cases, seed)
+    return {number: _divided(ranked, partial(_is_in_fold, number - 1, folds)) for number in range(1, folds + 1)}
+
+
+def _is_in_fold(fold: int, folds: int, place: int, _size: int) -> bool:
+    return place % folds == fold
+
+
+def splits_of(cases: Iterable[Case], *, seeds: Sequence[int], folds: int = 0) -> dict[int, Split]:
+    """The splits of a study by number: one for each seed, or the folds of its one seed."""
+    cases = tuple(cases)
+    if folds:
+        return split_into_folds(cases, folds=folds, seed=seeds[0])
+    return {seed: split(cases, seed=seed) for seed in seeds}
+
+
+def _ranked(cases: Iterable[Case], seed: int) -> list[list[Case]]:
+    """The cases of each database in the order of the draw."""
     by_database: dict[str, list[Case]] = {}
     for case in cases:
         by_database.setdefault(case.question.database, []).append(case)
+    return [sorted(by_database[name], key=lambda case: _rank(case, seed)) for name in sorted(by_database)]
+
+
+def _divided(ranked: list[list[Case]], is_held_out: Callable[[int, int], bool]) -> Split:
+    """Hold out the cases whose place in the draw, of so many, is chosen."""
     learn: list[Case] = []
     test: list[Case] = []
-    for database in sorted(by_database):
-        ranked = sorted(by_database[database], key=lambda case: _rank(case, seed))
-        size = round(held_out * len(ranked))
-        test += sorted(ranked[:size], key=_reading_order)
-        learn += sorted(ranked[size:], key=_reading_order)
+    for members in ranked:
+        chosen = {place for place in range(len(members)) if is_held_out(place, len(members))}
+        test += sorted((members[place] for place in chosen), key=_reading_order)
+        learn += sorted((case for place, case in enumerate(members) if place not in chosen), key=_reading_order)
     return Split(learn=tuple(learn), held_out=tuple(test))
 
 

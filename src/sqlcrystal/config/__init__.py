@@ -1,6 +1,7 @@
 """Settings as frozen, validated objects: TOML in, one line about what is wrong with it, or the object."""
 
 from sqlcrystal.config.study import (
+    FROZEN_SUFFIX,
     PLACES,
     SEEDS,
     ArmEntry,
@@ -30,6 +31,7 @@ from sqlcrystal.config.team import (
 )
 
 __all__ = [
+    "FROZEN_SUFFIX",
     "PLACES",
     "SEEDS",
     "TEAM_FILE",

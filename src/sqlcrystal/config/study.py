@@ -14,6 +14,9 @@ from sqlcrystal.config.bundled import study_path
 from sqlcrystal.errors import ConfigError, DataError
 
 SEEDS = (42, 7, 13)
+FEWEST_FOLDS = 2
+FROZEN_SUFFIX = ".frozen.json"
+"""How a frozen design is named beside its study file."""
 
 
 class BenchmarkEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,11 +49,11 @@ class ArmEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     passes: int | None = None
     settings: tuple[str, ...] = ("transfer",)
     seeds: tuple[int, ...] = ()
-    """Its own seeds, for an arm that is only tried out; the study's when empty."""
+    """Its own seeds, or folds by number, for an arm that is only tried out; the study's when empty."""
 
 
 class ContrastEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A paired comparison b - a on held-out questions."""
+    """A paired comparison b - a; each side is an arm on held-out transfer, or `ARM/SETTING`."""
 
     a: str
     b: str
@@ -73,6 +76,8 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: str | dict[str, Any] = "qwen2.5-coder-1.5b"
     embedder: str | dict[str, Any] = "wordllama"
     seeds: tuple[int, ...] = SEEDS
+    folds: int = 0
+    """Hold every question out exactly once, in so many folds drawn by the one seed; 0 is the paper's 70/30 splits."""
     max_tokens: int = 2048
     budget: int = 3
     card_order: Literal["rank", "stable"] = "rank"
@@ -96,6 +101,14 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     arms: tuple[str, ...] = ()
     """Only these arms, and what they build on; all when empty."""
 
+    frozen: str = ""
+    """The design as `study freeze` kept it; found beside the study file."""
+
+    @property
+    def splits(self) -> tuple[int, ...]:
+        """The numbers of its splits: the seeds, or the folds from 1 on."""
+        return tuple(range(1, self.folds + 1)) if self.folds else self.seeds
+
     @property
     def asked(self) -> BenchmarkEntry:
         """The benchmark, whichever way it was written."""
@@ -103,7 +116,7 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 # What leaves every answer and figure as it is: where files lie, and what tokens cost.
-PLACES = ("mode", "recordings", "prices", "model", "embedder", "benchmark")
+PLACES = ("mode", "recordings", "prices", "model", "embedder", "benchmark", "frozen")
 
 
 def digest(study: StudyFile, **identities: str) -> str:
@@ -164,6 +177,8 @@ def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | 
     if any(override.partition("=")[0].strip() == "seeds" for override in overrides):
         _fit_arms_to_seeds(placed)
     placed.setdefault("name", path.stem)
+    if (frozen := path.with_suffix(FROZEN_SUFFIX)).is_file():
+        placed.setdefault("frozen", str(frozen.resolve()))
     study = parse_study(placed, where=str(path))
     if api_key_env is None:
         return study
@@ -213,21 +228,23 @@ def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFi
         raise ConfigError(f"{where}: name: {study.name!r} holds a path separator or control character")
     if study.equivalence_margin <= 0:
         raise ConfigError(f"{where}: equivalence_margin: must be greater than 0 points")
-    _check_seeds(study, where)
+    _check_splits(study, where)
     return study
 
 
-def _check_seeds(study: StudyFile, where: str) -> None:
-    """Every seed once; an arm's own are some of the study's, so that there is something to compare it with."""
+def _check_splits(study: StudyFile, where: str) -> None:
+    """Every seed once, and one for folds; an arm's own are some of the study's, so that it can be compared."""
     if len(set(study.seeds)) < len(study.seeds):
         raise ConfigError(f"{where}: seeds: {list(study.seeds)} names a seed twice")
+    if study.folds and (study.folds < FEWEST_FOLDS or len(study.seeds) != 1):
+        raise ConfigError(f"{where}: folds: at least {FEWEST_FOLDS}, drawn by one seed such as seeds = [42]")
     for arm in (study.default, *study.arm):
         key = f"{where}: arm {arm.name!r}: seeds"
         if len(set(arm.seeds)) < len(arm.seeds):
             raise ConfigError(f"{key}: {list(arm.seeds)} names a seed twice")
         for seed in arm.seeds:
-            if seed not in study.seeds:
-                raise ConfigError.unknown(key, str(seed), map(str, study.seeds))
+            if seed not in study.splits:
+                raise ConfigError.unknown(key, str(seed), map(str, study.splits))
 
 
 def _placed(document: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -244,7 +261,7 @@ def _placed(document: dict[str, Any], folder: Path) -> dict[str, Any]:
 def _fit_arms_to_seeds(document: dict[str, Any]) -> None:
     """Other seeds for the study are other seeds for its arms; one that keeps none of its own is measured under all."""
     for arm in (document.get("default", {}), *document.get("arm", ())):
-        if "seeds" in arm:
+        if "seeds" in arm and not document.get("folds"):
             arm["seeds"] = [seed for seed in arm["seeds"] if seed in document["seeds"]]
 
 

@@ -52,6 +52,10 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     assertion: tuple[AssertionEntry, ...] = ()
     check: str = ""
     """A command or URL that verifies answers without a person."""
+    profile: bool = False
+    """Whether prompts show what the columns hold; where values are never to be shown, they do not."""
+    fallback: bool = False
+    """Whether the answer without cards stands where only the one with cards shows a sign of trouble."""
     replay: bool = False
     """Whether a recurring question may be served from its stored solution, without a model call."""
     functions: tuple[str, ...] = ()

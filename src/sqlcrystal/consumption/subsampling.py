@@ -11,11 +11,11 @@ from sqlcrystal.types import Card
 
 
 def fraction(bank: Bank, percent: float, *, seed: int) -> FrozenBank:
-    """So many percent of each database's cards, rounded half up; a smaller fraction is part of a larger one."""
+    """So many percent of each database's cards, rounded down as in the paper; smaller fractions are part of larger."""
     if not 0 <= percent <= 100:
         raise ConfigError(f"bank fraction: must be from 0 to 100 percent, not {percent}")
     sizes = {name: len(bank.cards(name)) for name in bank.databases()}
-    counts = {name: int(size * percent / 100 + 0.5) for name, size in sizes.items()}
+    counts = {name: int(size * percent / 100) for name, size in sizes.items()}
     return _drawn(bank, counts, ("fraction", seed))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sqlcrystal.databases.layout import layout_of, owner_of, tables_in
+from sqlcrystal.databases.layout import layout_of, owner_of
 from sqlcrystal.databases.parsing import Unparsable, grammar, parse
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Execution, Failure
@@ -43,21 +43,29 @@ def _strange_literals(sql: str, database: Database) -> Iterator[str]:
         query = parse(sql, database.dialect)
     except Unparsable:
         return
-    tables, layout = tables_in(query), layout_of(database.schema(), database.dialect)
+    layout = layout_of(database.schema(), database.dialect)
     for column, literal in dict.fromkeys(_equalities(query)):
-        owner = owner_of(column, tables, layout)
+        owner = owner_of(column, layout)
         if owner is not None and not _holds(database, owner, column, literal):
             yield f"{owner}.{column.name} never holds {literal.sql(grammar(database.dialect))}."
 
 
 def _equalities(query: exp.Expr) -> Iterator[tuple[exp.Column, exp.Literal]]:
-    """Bare columns with the literals they are tested for equality with; expressions over columns are not looked at."""
+    """Bare columns with the literals they must equal: not those of NOT IN, nor expressions over columns."""
     for node in query.find_all(exp.EQ, exp.In):
+        if _is_negated(node):
+            continue
         column, values = node.this, node.expressions if isinstance(node, exp.In) else [node.expression]
         if isinstance(column, exp.Literal) and isinstance(node, exp.EQ):
             column, values = node.expression, [node.this]
         if isinstance(column, exp.Column):
             yield from ((column, value) for value in values if isinstance(value, exp.Literal))
+
+
+def _is_negated(node: exp.Expr) -> bool:
+    """Whether a NOT of the same query stands above a test, which then asks for the values that are left."""
+    above = node.find_ancestor(exp.Not, exp.Select)
+    return isinstance(above, exp.Not)
 
 
 def _holds(database: Database, table: str, column: exp.Column, literal: exp.Literal) -> bool:

@@ -5,6 +5,7 @@ again and again while they are read: they cannot form cycles.
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -68,6 +69,10 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """Whether a repair ended with a candidate that its gate accepted."""
     round_calls: tuple[int, ...] = ()
     """The calls of each repair round; empty in ledgers that did not keep them."""
+    wording: int = 0
+    """Which paraphrase was asked, from 1 on; 0 is the question itself."""
+    runtime: str = ""
+    """What ran the weights for its calls; several are joined by a plus sign, an endpoint that does not say is empty."""
 
 
 class BankedCard(Struct, frozen=True, kw_only=True, gc=False):
@@ -88,13 +93,55 @@ class BankedCard(Struct, frozen=True, kw_only=True, gc=False):
     modes: tuple[str, ...] = ()
 
 
+TRANSFER = "transfer"
+
+
+class Side(NamedTuple):
+    """One side of a contrast: an arm in a setting, spelled `ARM`, or `ARM/SETTING` where it is not transfer."""
+
+    arm: str
+    setting: str = TRANSFER
+
+    @classmethod
+    def of(cls, label: str) -> "Side":
+        """Read a label."""
+        arm, _, setting = label.partition("/")
+        return cls(arm, setting or TRANSFER)
+
+    def __str__(self) -> str:
+        """The label."""
+        return self.arm if self.setting == TRANSFER else f"{self.arm}/{self.setting}"
+
+
 class Contrast(Struct, frozen=True, kw_only=True):
-    """A paired comparison of two arms on held-out transfer: b - a."""
+    """A paired comparison of two arms on the same questions: b - a."""
 
     name: str
     a: str
     b: str
     confirmatory: bool = False
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Both sides, a first."""
+        return Side.of(self.a), Side.of(self.b)
+
+    @property
+    def arms(self) -> tuple[str, str]:
+        """The names of both arms, a's first."""
+        first, second = self.sides
+        return first.arm, second.arm
+
+
+class Preregistration(Struct, frozen=True, kw_only=True):
+    """The frozen design that a study was run from, and how the study differs from it."""
+
+    at: str
+    digest: str
+    changed: tuple[str, ...] = ()
+    """What of the frozen parts is no longer the same: arms by name, questions, prompts, conditions."""
+    added_arms: tuple[str, ...] = ()
+    added_contrasts: tuple[str, ...] = ()
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
@@ -108,6 +155,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     model_digest: str
     embedder: str
     seeds: tuple[int, ...]
+    """The numbers of its splits: the seeds of 70/30 splits, or its folds from 1 on."""
     rule: str
     default_arm: str
     arms: tuple[Arm, ...]
@@ -129,6 +177,12 @@ class Manifest(Struct, frozen=True, kw_only=True):
     finished: str = ""
     left_out: tuple[str, ...] = ()
     """The "arm/setting" pairs of the study that are not complete yet, and so have no outcomes here."""
+    folds: int = 0
+    """Into how many folds the questions were dealt; 0 for the paper's splits, one for each seed."""
+    fold_seed: int = 0
+    """The seed that dealt them."""
+    preregistration: Preregistration | None = None
+    """None where the design was not frozen before it was run."""
 
 
 class Ledger(Struct, frozen=True, kw_only=True):
@@ -139,6 +193,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     cards: tuple[BankedCard, ...]
     questions: dict[str, str] = {}
     """What each question id asks: for the gallery and the paraphrase audit, which are left out without it."""
+    known: tuple[str, ...] = ()
+    """The ids of questions that an earlier study had asked, so that their answers were known to the designers."""
 
     def of(self, arm: str, setting: str) -> tuple[Outcome, ...]:
         """The outcomes of one arm in one setting."""

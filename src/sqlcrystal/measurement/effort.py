@@ -37,12 +37,13 @@ class StudyEffort(Struct, frozen=True, kw_only=True):
 
 def effort(forecast: Forecast, profile: CallProfile, *, arms: int = 1, jobs: int = 1) -> StudyEffort:
     """The calls of one collection, P_0 and P_K, and of `arms` memory arms on held-out questions."""
-    questions, pairs, seeds = forecast.n_questions, forecast.n_pairs, forecast.design.seeds
+    questions, pairs, design = forecast.n_questions, forecast.n_pairs, forecast.design
+    collections = design.folds - 1 if design.folds else design.seeds
     repaired = 1 + profile.failing * profile.repair_calls
     calls = questions * repaired + arms * pairs
     tokens = questions * (profile.answer_tokens + profile.failing * profile.repair_tokens)
     tokens += arms * pairs * (profile.answer_tokens + profile.memory_tokens)
-    unrecorded = seeds * questions * repaired + (1 + arms) * pairs
+    unrecorded = collections * questions * repaired + (1 + arms) * pairs
     seconds = profile.seconds_per_call
     return StudyEffort(
         calls=round(calls),

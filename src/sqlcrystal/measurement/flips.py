@@ -30,6 +30,8 @@ class Answered(JudgedQuestion, Protocol):
     def sql(self) -> str | None: ...
     @property
     def cards(self) -> tuple[CardId, ...]: ...
+    @property
+    def wording(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class Pair:
         return self.after.seed, self.after.question
 
     @property
+    def asked(self) -> str:
+        """The question, told apart from its paraphrases."""
+        return f"{self.after.question} in words {self.after.wording}" if self.after.wording else self.after.question
+
+    @property
     def evaluable(self) -> bool:
         """Whether both sides could be judged at all."""
         return self.before.kind not in UNEVALUABLE and self.after.kind not in UNEVALUABLE
@@ -58,11 +65,10 @@ class Pair:
 
 
 def pair_up(before: Iterable[Answered], after: Iterable[Answered]) -> tuple[Pair, ...]:
-    """Pair answers by seed and question; questions answered on one side only are left out."""
-    before_by_key = {(row.seed, row.question): row for row in before}
-    return tuple(
-        Pair(before_by_key[row.seed, row.question], row) for row in after if (row.seed, row.question) in before_by_key
-    )
+    """Pair answers by seed, question and its wording; questions answered on one side only are left out."""
+    before_by_key = {(row.seed, row.question, row.wording): row for row in before}
+    keyed = (((row.seed, row.question, row.wording), row) for row in after)
+    return tuple(Pair(before_by_key[key], row) for key, row in keyed if key in before_by_key)
 
 
 def fixes(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
@@ -81,7 +87,7 @@ def to_outcomes(pairs: Sequence[Pair]) -> PairedOutcomes:
         raise DataError("no question was answered under both arms")
     judged = [pair for pair in pairs if pair.evaluable]
     rows = (
-        (pair.after.database, pair.after.question, str(pair.after.seed), int(pair.before.right), int(pair.after.right))
+        (pair.after.database, pair.asked, str(pair.after.seed), int(pair.before.right), int(pair.after.right))
         for pair in judged
     )
     return paired(rows, unevaluable=len(pairs) - len(judged))

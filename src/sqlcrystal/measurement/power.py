@@ -37,6 +37,8 @@ class PlannedStudy(Struct, frozen=True, kw_only=True):
     lift_pp: float
     spread_pp: float
     """Standard deviation of the lift between databases."""
+    folds: int = 0
+    """Into how many folds questions are dealt; each is then held out once: one seed that holds out everything."""
 
 
 class Forecast(Struct, frozen=True, kw_only=True):

@@ -101,11 +101,16 @@ def without_noise(truth: Truth) -> tuple[Truth, float]:
     return replace(truth, databases=moved), spread
 
 
-def truth_from_pairs(*, name: str, pairs: Sequence[Pair], repaired: Floats | None, held_out: float) -> Truth:
-    """What a pilot study found, as a truth to plan by; `repaired` says for each pair whether repair solves it."""
+def truth_from_pairs(
+    *, name: str, pairs: Sequence[Pair], repaired: Floats | None, held_out: float, folds: bool = False
+) -> Truth:
+    """Take what a pilot study found as a truth to plan by; `repaired` says for each pair whether repair solves it.
+
+    Folds hold every question out once, which is one split that holds out all of them.
+    """
     if not pairs:
         raise DataError("no question was answered with and without memory: a pilot needs both")
-    seeds = len({pair.after.seed for pair in pairs})
+    seeds = 1 if folds else len({pair.after.seed for pair in pairs})
     groups: dict[str, list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(pair.after.database, []).append(pair)

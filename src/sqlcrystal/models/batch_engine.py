@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
+from importlib.metadata import version
 
 import torch
 from gguf import GGUFReader
@@ -18,6 +19,7 @@ from sqlcrystal.models.local_weights import SAMPLER, LocalWeights
 from sqlcrystal.models.transformer import Candidates, Transformer
 from sqlcrystal.types import Completion, Sampling
 
+RUNTIME = f"batched, torch {version('torch').partition('+')[0]}, bfloat16"
 ROOM = 256
 """Memory for replies grows by so many tokens at a time."""
 
@@ -185,6 +187,7 @@ class BatchEngine:
             prompt_tokens=len(reply.prompt),
             completion_tokens=len(reply.written),
             seconds=reply.seconds,
+            runtime=RUNTIME,
         )
 
     def _make_room(self, length: int) -> None:

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,7 @@ class _StreamedReply:
             prompt_tokens=self._usage["prompt_tokens"],
             completion_tokens=self._usage["completion_tokens"],
             seconds=time.perf_counter() - self._started,
+            runtime=f"llama.cpp, xllamacpp {version('xllamacpp')}, as packed",
         )
 
 

@@ -26,8 +26,8 @@ class Foresight(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def foresee(splits: Mapping[int, Split]) -> Foresight:
-    """Hold the splits against what is known of floors, breaks and churn."""
+def foresee(splits: Mapping[int, Split], *, folds: bool = False) -> Foresight:
+    """Hold the splits against what is known of floors, breaks and churn; folds together are one split of everything."""
     held_out = [case.question for split in splits.values() for case in split.held_out]
     asked = {case.question.key for split in splits.values() for case in (*split.learn, *split.held_out)}
     sizes = Counter(database for database, _ in asked)
@@ -36,7 +36,9 @@ def foresee(splits: Mapping[int, Split]) -> Foresight:
         databases=len(databases),
         seeds=len(splits),
         pairs=len(held_out),
-        detectable_pp=_detectable([sizes[name] for name in databases], len(splits), len(held_out) / max(1, len(asked))),
+        detectable_pp=_detectable(
+            [sizes[name] for name in databases], 1 if folds else len(splits), len(held_out) / max(1, len(asked))
+        ),
         warnings=_warnings(len(databases), len(splits)),
     )
 

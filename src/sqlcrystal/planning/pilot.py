@@ -85,11 +85,14 @@ def pilot_truth(folder: Path) -> Truth:
     solved = {(row.seed, row.question): row.right and not row.first_right for row in facts.repairs}
     collected = {row.question for row in facts.rows(facts.default, "collection")}
     held_out = {pair.after.question for pair in pairs}
+    folds = bool(facts.manifest.folds)
+    splits = 1 if folds else len(facts.seeds)
     return truth_from_pairs(
         name=f"{facts.manifest.study} on {facts.manifest.model}",
         pairs=pairs,
         repaired=np.array([solved.get(pair.key, False) for pair in pairs]) if solved else None,
-        held_out=len(pairs) / (len(facts.seeds) * max(1, len(held_out | collected))),
+        held_out=len(pairs) / (splits * max(1, len(held_out | collected))),
+        folds=folds,
     )
 
 

@@ -231,5 +231,5 @@ class Planner:
                 "calls at once": self.opened.model.slots,
             },
             measured=usual.measured,
-            foresight=foresee(self.opened.splits),
+            foresight=foresee(self.opened.splits, folds=bool(self.opened.performer.study.folds)),
         )

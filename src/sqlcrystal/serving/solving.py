@@ -22,8 +22,12 @@ SOURCES = {"allowed": "T3-look", "never": "T2"}
 
 def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify: Notify) -> Draft:
     """Answer, and repair within the budget what the engine complains of."""
-    database = OnceEach(site.presenter.present(question))
-    solver = SingleShot(ClockedModel(desk.model), database)
+    database = OnceEach(presented(site, question))
+    solver: Solver = SingleShot(ClockedModel(desk.model), database)
+    if site.entry.fallback:
+        from sqlcrystal.solving.fallback import Fallback
+
+        solver = Fallback(solver, database)
     answer = pipeline.answer(
         question, memory=_WatchedMemory(memory, notify), solver=_WatchedSolver(solver, notify), database=database
     )
@@ -45,6 +49,11 @@ def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify:
     if draft.repaired:
         notify(_result("repaired", sql, draft.execution))
     return draft
+
+
+def presented(site: Site, question: Question) -> Database:
+    """The database as prompts show it: with its columns' values only where values may leave it."""
+    return site.presenter.present(question, profiled=site.entry.profile and site.entry.values == "allowed")
 
 
 def mend(
@@ -139,6 +148,9 @@ class _WatchedSolver:
     def __init__(self, solver: Solver, notify: Notify) -> None:
         self._solver = solver
         self._notify = notify
+
+    def shown(self, question: Question) -> Database:
+        return self._solver.shown(question)
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
         attempt = self._solver.solve(question, cards)

@@ -15,7 +15,7 @@ from sqlcrystal.serving.banking import Ruling, bank_card, new_proposal_id, rejec
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.outside import ClockedModel
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
-from sqlcrystal.serving.solving import OnceEach, mend
+from sqlcrystal.serving.solving import OnceEach, mend, presented
 from sqlcrystal.serving.usefulness import result_digest
 from sqlcrystal.solving import SingleShot
 from sqlcrystal.types import Attempt, Episode, Failure, Rows
@@ -124,7 +124,7 @@ def _repair(desk: Desk, site: Site, record: AnswerRecord, note: str) -> tuple[Ep
     private = is_private(site)
     asked = as_question(desk.heard(record.id), record.database) if private else attempt.question
     question = replace(asked, evidence=note)
-    database = OnceEach(site.presenter.present(question))
+    database = OnceEach(presented(site, question))
     untried = not attempt.calls  # what was rejected came from the store, so the model has not tried yet
     attempt = replace(attempt, question=question)
     if untried:

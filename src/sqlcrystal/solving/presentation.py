@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from sqlcrystal.protocols import Database, Described, Embedder
@@ -9,12 +10,16 @@ from sqlcrystal.types import Execution, Question, Table
 
 if TYPE_CHECKING:
     from sqlcrystal.solving.narrowing import Narrowing
+    from sqlcrystal.solving.profile import ColumnProfile
 
 ROOM = 24_000
 """Characters of schema a prompt may carry whole: about 6,000 tokens, which leaves an 8,192-token context its answer."""
 
 WIDTH = 10
 """Tables that a prompt shows of a schema that has no room."""
+
+PROFILE_SECONDS = 3600.0
+"""How long the profile of a database is kept while its schema stays the same."""
 
 
 class Presenter:
@@ -36,13 +41,31 @@ class Presenter:
         self._room = room
         self._width = width
         self._known: tuple[str, Sequence[Table], Narrowing | None] | None = None
+        self._profile: tuple[str, float, tuple[ColumnProfile, ...]] | None = None
         self._lock = Lock()
 
-    def present(self, question: Question) -> Database:
+    def present(self, question: Question, *, profiled: bool = False) -> Database:
         """The database as this question's prompts show it; what is executed is the whole database."""
         tables, narrowing = self._tables()
         chosen = tables if narrowing is None else narrowing.choose(question, width=self._width)
-        return Excerpt(self._database, described_schema(chosen, hints=self._hints))
+        schema = described_schema(chosen, hints=self._hints)
+        if not profiled:
+            return Excerpt(self._database, schema)
+        from sqlcrystal.solving.profile import with_profile  # whose parser is slow to load
+
+        shown = {table.name for table in chosen}
+        columns = [column for column in self._columns() if column.table in shown or narrowing is None]
+        return Excerpt(self._database, with_profile(schema, columns, question))
+
+    def _columns(self) -> "tuple[ColumnProfile, ...]":
+        """What every column holds: read when the schema is new, and again after a while, since rows change."""
+        from sqlcrystal.solving.profile import read_profile
+
+        fingerprint, now = self._database.fingerprint(), monotonic()
+        with self._lock:
+            if self._profile is None or self._profile[0] != fingerprint or now > self._profile[1] + PROFILE_SECONDS:
+                self._profile = (fingerprint, now, read_profile(self._database))
+            return self._profile[2]
 
     def _tables(self) -> "tuple[Sequence[Table], Narrowing | None]":
         fingerprint = self._database.fingerprint()

@@ -47,6 +47,12 @@ HEADERS = {
     "W4": "[Repair diffs with applicability guards of similar solved questions]",
     "W5": "[Repair capsules of similar solved questions]",
     "W5-lesson": "[Repair lessons of similar solved questions]",
+    "W0-values": "[Values in the final SQL of similar solved questions]",
+    "W0-joins": "[Joins in the final SQL of similar solved questions]",
+    "W0-names": "[Tables and columns in the final SQL of similar solved questions]",
+    "W0-skeleton": "[Shapes of the final SQL of similar solved questions]",
+    "W0-question": "[Similar solved questions]",
+    "W0-placebo": "[Similar solved questions and their final SQL]",
 }
 
 

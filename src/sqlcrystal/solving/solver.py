@@ -21,10 +21,14 @@ class SingleShot:
         self.database = database
         self.sampling = sampling
 
+    def shown(self, question: Question) -> Database:  # noqa: ARG002
+        """The database as prompts show it, for this question and for the repair of its answer."""
+        return self.database
+
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
         """One attempt, with the cards in its prompt."""
         messages = build_prompt(
-            schema=self.database.schema(),
+            schema=self.shown(question).schema(),
             dialect=self.database.dialect,
             question=question,
             cards=cards,

@@ -50,14 +50,9 @@ class Design(Struct, frozen=True):
         return next(planned for planned in self.arms if planned.name == name)
 
     @property
-    def seeds(self) -> tuple[int, ...]:
-        """Every seed that some arm is measured under, in the order of the arms."""
-        return tuple(dict.fromkeys(seed for planned in self.arms for seed in planned.seeds))
-
-    @property
     def confirmed(self) -> frozenset[str]:
         """The arms that the confirmatory contrasts compare, and the default."""
-        named = {name for contrast in self.contrasts if contrast.confirmatory for name in (contrast.a, contrast.b)}
+        named = {name for contrast in self.contrasts if contrast.confirmatory for name in contrast.arms}
         return frozenset({*named, self.default})
 
     def collects(self, planned: PlannedArm) -> bool:
@@ -73,7 +68,7 @@ def design(study: StudyFile) -> Design:
     rule_named(study.check)
     rule_named(study.rule)
     default = _default(study.default)
-    arms = {default.name: PlannedArm(default, study.default.settings, study.default.seeds or study.seeds)}
+    arms = {default.name: PlannedArm(default, study.default.settings, study.default.seeds or study.splits)}
     waiting = list(study.arm)
     while waiting:
         ready = [entry for entry in waiting if (entry.base or default.name) in arms]
@@ -84,13 +79,13 @@ def design(study: StudyFile) -> Design:
             if entry.name in arms:
                 raise ConfigError(f"arm {entry.name!r}: the name is used twice")
             base = arms[entry.base or default.name]
-            arms[entry.name] = PlannedArm(_derived(entry, base.arm), entry.settings, entry.seeds or study.seeds)
+            arms[entry.name] = PlannedArm(_derived(entry, base.arm), entry.settings, entry.seeds or study.splits)
         waiting = [entry for entry in waiting if entry not in ready]
     for planned in arms.values():
         _check(planned, arms)
     chosen = _chosen_arms(study, default.name, arms)
     contrasts = _contrasts(study, arms, chosen)
-    confirmed = {name for contrast in contrasts if contrast.confirmatory for name in (contrast.a, contrast.b)}
+    confirmed = {name for contrast in contrasts if contrast.confirmatory for name in contrast.arms}
     written = [default.name, *(entry.name for entry in study.arm)]
     ranked = sorted(chosen, key=lambda name: (_rank(chosen[name], default.name, confirmed), written.index(name)))
     return Design(default.name, tuple(chosen[name] for name in ranked), contrasts)
@@ -176,18 +171,27 @@ def _chosen_arms(study: StudyFile, default: str, arms: dict[str, PlannedArm]) ->
 def _contrasts(study: StudyFile, arms: dict[str, PlannedArm], chosen: dict[str, PlannedArm]) -> tuple[Contrast, ...]:
     contrasts: list[Contrast] = []
     for entry in study.contrast:
-        for name in (entry.a, entry.b):
-            if name not in arms:
-                raise ConfigError.unknown("contrast: arm", name, arms)
-            if "transfer" not in arms[name].settings:
-                raise ConfigError(f"contrast {entry.b} vs {entry.a}: arm {name!r} is not measured in transfer")
         name = entry.name or f"{entry.b} vs {entry.a}"
-        if any(contrast.name == name for contrast in contrasts):
+        contrast = Contrast(name=name, a=entry.a, b=entry.b, confirmatory=entry.confirmatory)
+        _check_sides(contrast, arms)
+        if any(other.name == name for other in contrasts):
             raise ConfigError(f"contrast {name!r}: the name is used twice")
         # A family is what the file designates: leaving arms out does not make its other contrasts look better.
-        if entry.confirmatory or {entry.a, entry.b} <= chosen.keys():
-            contrasts.append(Contrast(name=name, a=entry.a, b=entry.b, confirmatory=entry.confirmatory))
+        if entry.confirmatory or set(contrast.arms) <= chosen.keys():
+            contrasts.append(contrast)
     return tuple(contrasts)
+
+
+def _check_sides(contrast: Contrast, arms: dict[str, PlannedArm]) -> None:
+    """Refuse sides that are not measured, or that do not ask the same questions."""
+    for side in contrast.sides:
+        if side.arm not in arms:
+            raise ConfigError.unknown("contrast: arm", side.arm, arms)
+        if side.setting not in arms[side.arm].settings:
+            raise ConfigError(f"contrast {contrast.name}: arm {side.arm!r} is not measured in {side.setting}")
+    first, second = (SETTINGS[side.setting] for side in contrast.sides)
+    if (first.asks, first.reworded) != (second.asks, second.reworded):
+        raise ConfigError(f"contrast {contrast.name}: {first.name} and {second.name} do not ask the same questions")
 
 
 def _rank(planned: PlannedArm, default: str, confirmed: set[str]) -> int:

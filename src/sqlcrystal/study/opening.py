@@ -11,7 +11,7 @@ from threading import Thread
 from msgspec import Struct
 
 from sqlcrystal.benchmarks.catalogue import load_asked
-from sqlcrystal.benchmarks.split import Split, split
+from sqlcrystal.benchmarks.split import Split, splits_of
 from sqlcrystal.config import StudyFile, digest
 from sqlcrystal.consumption import Vectors
 from sqlcrystal.engines.threads import Threads
@@ -23,6 +23,7 @@ from sqlcrystal.ledger.results import load_writers, write_results
 from sqlcrystal.models import CachedEmbedder, Recorded, Recording, open_embedder, open_model
 from sqlcrystal.protocols import Embedder, LanguageModel
 from sqlcrystal.study.design import design
+from sqlcrystal.study.freezing import FrozenDesign, freeze, preregistration
 from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.reporter import Reporter
@@ -114,6 +115,15 @@ def open_performer(study: StudyFile) -> Performer:
     return Performer(study, world, open_model(study.model), memories)
 
 
+def freeze_study(study: StudyFile, path: Path) -> FrozenDesign:
+    """Freeze a design before it is run; no model is asked."""
+    world = World(load_asked(study.asked), check=study.check, timeout=study.timeout)
+    try:
+        return freeze(study, design(study), world, path)
+    finally:
+        world.close()
+
+
 @contextmanager
 def open_study(
     study: StudyFile, recording: Path, *, model: LanguageModel | None = None, embedder: Embedder | None = None
@@ -141,7 +151,7 @@ def open_study(
         configured = study.embedder if isinstance(study.embedder, str) else str(study.embedder.get("name", "?"))
         yield Opened(
             performer=Performer(study, world, recorded, Memories(plan, world, get_embedder, order=study.card_order)),
-            splits={seed: split(world.benchmark.cases, seed=seed) for seed in plan.seeds},
+            splits=splits_of(world.benchmark.cases, seeds=study.seeds, folds=study.folds),
             model=recorded,
             embedder_name=embedder.name if embedder else configured,
             digest=digest(study, model=recorded.digest, embedder=configured, questions=world.benchmark.digest),
@@ -160,7 +170,7 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
         model=opened.model.name,
         model_digest=opened.model.digest,
         embedder=opened.embedder_name,
-        seeds=study.seeds,
+        seeds=study.splits,
         rule=study.rule,
         default_arm=plan.default,
         arms=tuple(planned.arm for planned in plan.arms),
@@ -174,6 +184,9 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
         started=started,
         finished=_now(),
         left_out=tuple(result.left_out),
+        folds=study.folds,
+        fold_seed=study.seeds[0] if study.folds else 0,
+        preregistration=preregistration(study, plan, world),
     )
     return Ledger(
         manifest=manifest,
@@ -186,6 +199,7 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
             for card in opened.performer.memories.audit(planned, seed, result.holdings, rule=study.rule)
         ),
         questions={case.question.id: case.question.text for case in world.benchmark.cases},
+        known=tuple(case.question.id for case in world.benchmark.cases if case.known),
     )
 
 

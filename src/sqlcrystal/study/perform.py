@@ -23,6 +23,7 @@ from sqlcrystal.study.remembered import (
     RememberedSolver,
     RememberedSource,
     RememberedWriter,
+    as_asked,
 )
 from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.study.units import Unit
@@ -76,18 +77,15 @@ class Performer:
         prefix = (unit.question.database, *(card.text for card in cards))
         gate = self._gate(unit)
         repair = (self._planned(unit).arm.source, *gate) if gate else ()
-        return UnitWork(prefix, (*prefix, unit.question.id, self._solver(unit), self._sample(unit), *repair))
+        asked = (*as_asked(unit.question), self._solver_name(unit), self._sample(unit))
+        return UnitWork(prefix, (*prefix, *asked, *repair))
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, unit: Unit, holdings: Filled) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
-        name = self._solver(unit)
-        sampling = Sampling(max_tokens=self.study.max_tokens, index=self._sample(unit))
-        solver = assembly.solver(name, model=self.model, database=database, sampling=sampling)
-        remembered = RememberedSolver(solver, self._attempts, name=name, repetition=sampling.index)
         memory = self._memory(unit, holdings)
-        return pipeline.answer(unit.question, memory=memory, solver=remembered, database=database)
+        return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit), database=database)
 
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
         """What repair makes of an answer, and in a collection its card; None where repair is not to be had."""
@@ -99,8 +97,9 @@ class Performer:
         name, rate = gate
         bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed)
         regime = assembly.regime(name, bench=bench)
+        shown = self._solver(unit).shown(unit.question)
         source = RememberedSource(
-            assembly.source(arm.source, model=self.model, database=database, budget=self.study.budget),
+            assembly.source(arm.source, model=self.model, database=shown, budget=self.study.budget),
             self._efforts,
             regime=name,
         )
@@ -139,7 +138,14 @@ class Performer:
         admission = unit.fills.admission if unit.fills is not None else SETTINGS[unit.setting].repairs
         return gate_of(admission) if admission else None
 
-    def _solver(self, unit: Unit) -> str:
+    def _solver(self, unit: Unit) -> RememberedSolver:
+        name, repetition = self._solver_name(unit), self._sample(unit)
+        database = self.world.database(unit.question.database)
+        sampling = Sampling(max_tokens=self.study.max_tokens, index=repetition)
+        solver = assembly.solver(name, model=self.model, database=database, sampling=sampling)
+        return RememberedSolver(solver, self._attempts, name=name, repetition=repetition)
+
+    def _solver_name(self, unit: Unit) -> str:
         """A bank is always collected single-shot, whatever answers from it."""
         return self._planned(unit).arm.solver if unit.arm and unit.fills is None else SINGLE_SHOT
 
@@ -209,4 +215,6 @@ class Performer:
             accepted=lesson is not None and bool(rounds) and lesson.effort.episode is not None,
             round_calls=tuple(len(spent.calls) for spent in rounds),
             run=unit.repetition if SETTINGS[unit.setting].repeats else 0,
+            wording=unit.wording,
+            runtime=" + ".join(dict.fromkeys(call.completion.runtime for call in calls if call.completion.runtime)),
         )

@@ -24,11 +24,17 @@ from sqlcrystal.types import (
 KEPT_ROWS = 5_000
 USUAL_ROWS = 100_000
 QuestionKey: TypeAlias = tuple[str, str]
+Wording: TypeAlias = tuple[str, str, str]
 REPEATED = (ModelError, RecordingMiss)
 """What failed once fails for all units of the run that need it; it is not sent again until the next run."""
-Attempts: TypeAlias = Once[tuple[str, int, QuestionKey, tuple[str, ...]], Attempt]
+Attempts: TypeAlias = Once[tuple[str, int, Wording, tuple[str, ...]], Attempt]
 Efforts: TypeAlias = Once[tuple[str, str, bool, QuestionKey, tuple[Message, ...]], Effort]
 Cards: TypeAlias = Once[tuple[str, str, str, str, QuestionKey, str, tuple[Message, ...]], Written]
+
+
+def as_asked(question: Question) -> Wording:
+    """The question in these words: a paraphrase has the id of the question that it repeats."""
+    return (*question.key, question.text)
 
 
 class RememberedSolver:
@@ -37,9 +43,13 @@ class RememberedSolver:
     def __init__(self, solver: Solver, attempts: Attempts, *, name: str, repetition: int) -> None:
         self._solver, self._attempts, self._name, self._repetition = solver, attempts, name, repetition
 
+    def shown(self, question: Question) -> Database:
+        """As the solver shows it."""
+        return self._solver.shown(question)
+
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
         """The attempt, made when it is first needed."""
-        key = (self._name, self._repetition, question.key, tuple(card.text for card in cards))
+        key = (self._name, self._repetition, as_asked(question), tuple(card.text for card in cards))
         return self._attempts.get(key, lambda: self._solver.solve(question, cards))
 
 
@@ -119,11 +129,11 @@ class RememberedMemory:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._recalled: Once[QuestionKey, tuple[Retrieved, ...]] = Once()
+        self._recalled: Once[Wording, tuple[Retrieved, ...]] = Once()
 
     def recall(self, question: Question) -> tuple[Retrieved, ...]:
         """What the memory brought up when it was first asked."""
-        return self._recalled.get(question.key, lambda: tuple(self._memory.recall(question)))
+        return self._recalled.get(as_asked(question), lambda: tuple(self._memory.recall(question)))
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
         """As the memory does."""

@@ -11,6 +11,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     name: str
     asks: Literal["everything", "collection", "held-out", "banked"]
     """Which questions: all, those to learn from, those held out, or those whose card is in the bank."""
+    reworded: bool = False
+    """Asked in other words, once for each paraphrase that the benchmark has of it."""
     memory: Literal["none", "others", "own"]
     """No cards; only cards that came from other questions; or the question's own card as well."""
     repairs: Literal["", "oracle", "engine"] = ""
@@ -31,6 +33,9 @@ SETTINGS = {
         Setting(name="replay", asks="banked", memory="own"),
         Setting(name="retention", asks="banked", memory="others"),
         Setting(name="rerun", asks="banked", memory="none", repeats=True),
+        Setting(name="paraphrase", asks="banked", memory="own", reworded=True),
+        Setting(name="paraphrase-others", asks="banked", memory="others", reworded=True),
+        Setting(name="paraphrase-none", asks="banked", memory="none", reworded=True),
     )
 }
 CHOICES = tuple(name for name, setting in SETTINGS.items() if setting.asks in ("held-out", "banked"))

@@ -1,14 +1,15 @@
 """From a design and its splits to the list of units: every piece of work a study consists of, and what it waits for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sqlcrystal.benchmarks.cases import Case
 from sqlcrystal.benchmarks.split import Split
 from sqlcrystal.study.design import Design, PlannedArm, matched_arm
-from sqlcrystal.study.setting import SETTINGS
+from sqlcrystal.study.setting import SETTINGS, Setting
 from sqlcrystal.types import Question
 
 
@@ -30,6 +31,9 @@ class Unit(Struct, frozen=True, kw_only=True):
     setting: str
     seed: int
     question: Question
+    """In the words in which it is asked."""
+    wording: int = 0
+    """Which paraphrase these words are, from 1 on; 0 is the question itself."""
     repetition: int = 0
     needs: tuple[Collection, ...] = ()
     fills: Collection | None = None
@@ -118,7 +122,17 @@ def _units(design: Design, planned: PlannedArm, name: str, splits: Mapping[int, 
         needs = collections_needed(design, planned, seed)
         cases = splits[seed].held_out if setting.asks == "held-out" else splits[seed].learn
         for repetition in repetitions:
-            yield from (replace(unit, question=case.question, repetition=repetition, needs=needs) for case in cases)
+            for wording, question in _worded(cases, setting):
+                yield replace(unit, question=question, wording=wording, repetition=repetition, needs=needs)
+
+
+def _worded(cases: Sequence[Case], setting: Setting) -> Iterator[tuple[int, Question]]:
+    """The questions as they are asked: in their own words, or in those of each paraphrase."""
+    for case in cases:
+        if not setting.reworded:
+            yield 0, case.question
+        for number, text in enumerate(case.paraphrases if setting.reworded else (), 1):
+            yield number, replace(case.question, text=text)
 
 
 def _collection(planned: PlannedArm, unit: Unit, split: Split) -> Iterator[Unit]:
@@ -138,7 +152,8 @@ def _turn(design: Design, planned: PlannedArm, setting: str) -> Turn:
         return Turn.EXPLORATORY_REPEATED if again else Turn.EXPLORATORY
     if again or (SETTINGS[setting].repairs and planned.remembers):
         return Turn.REPEATED
-    if not planned.remembers:
+    default = design.arm(design.default)
+    if not planned.remembers and planned.arm.solver == default.arm.solver:
         return Turn.FLOOR if setting == "transfer" else Turn.REPAIR
     if planned.name == design.default:
         return Turn.DEFAULT_COLLECTION if setting == "collection" else Turn.DEFAULT

@@ -18,7 +18,7 @@ SYSTEM = (
     "You write a compact Text2SQL repair memory. Use only the provided wrong and repaired SQL. "
     "Output JSON only with keys trigger, applicability, negative_guard, lesson."
 )
-SAMPLING = Sampling(temperature=0.0, max_tokens=512)
+SAMPLING = Sampling(temperature=0.0, max_tokens=2048)
 
 
 class Capsule(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 from sqlglot import exp
 
+from sqlcrystal.databases.layout import from_clause
 from sqlcrystal.databases.parsing import grammar
-from sqlcrystal.writing.syntax import canonical, from_clause, parse
+from sqlcrystal.writing.syntax import canonical, parse
 
 NOTHING = "(none)"
 QUERY = "QUERY"

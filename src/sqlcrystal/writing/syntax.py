@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from sqlcrystal.databases import parsing
+from sqlcrystal.databases.layout import read_directly
 
 IMPLIED = "implied"
 
@@ -24,7 +25,7 @@ def canonical(left: exp.Query, right: exp.Query) -> tuple[exp.Query, exp.Query]:
     Aliases become table names, names lower case, INNER JOIN a JOIN, equalities sorted; a column keeps its table's name
     only where the two queries together read columns of that name from different tables.
     """
-    copies = _plain(left), _plain(right)
+    copies = plain(left), plain(right)
     tables = [{table.name for table in copy.find_all(exp.Table)} for copy in copies]
     for copy, others in zip(copies, reversed(tables), strict=True):
         for column in copy.find_all(exp.Column):
@@ -42,13 +43,7 @@ def canonical(left: exp.Query, right: exp.Query) -> tuple[exp.Query, exp.Query]:
     return copies
 
 
-def from_clause(select: exp.Expr) -> exp.From | None:
-    """The FROM of a select."""
-    clause = select.args.get("from_")
-    return clause if isinstance(clause, exp.From) else None
-
-
-def _plain(tree: exp.Query) -> exp.Query:
+def plain(tree: exp.Query) -> exp.Query:
     """A copy whose columns name their table rather than its alias."""
     copy = tree.copy()
     selects = list(copy.find_all(exp.Select))
@@ -79,9 +74,7 @@ def _sort_equalities(tree: exp.Query) -> None:
 
 def _tables(select: exp.Expr) -> list[exp.Table]:
     """The tables a select reads directly."""
-    start = from_clause(select)
-    candidates = [*([start.this] if start else []), *(join.this for join in select.args.get("joins") or [])]
-    return [table for table in candidates if isinstance(table, exp.Table)]
+    return [table for table in read_directly(select) if isinstance(table, exp.Table)]
 
 
 def _sources(select: exp.Expr) -> dict[str, str]:

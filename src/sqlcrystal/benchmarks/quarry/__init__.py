@@ -69,12 +69,25 @@ def entries(name: str) -> tuple[QuarryQuestion, ...]:
         raise DataError(f"{name}.toml: {error}") from error
 
 
+def paraphrases() -> dict[str, tuple[str, ...]]:
+    """Two other wordings each of 200 questions, by id."""
+    text = resources.files(__name__).joinpath("paraphrases.json").read_bytes()
+    return msgspec.json.decode(text, type=dict[str, tuple[str, ...]])
+
+
 def load(*, edition: int = 2) -> Benchmark:
     """Quarry as a benchmark, up to an edition; builds the databases that were not built yet."""
     from sqlcrystal.benchmarks.quarry import build
 
+    wordings = paraphrases()
     cases = [
-        Case(question=entry.question, sql=entry.sql, wrong=entry.wrong)
+        Case(
+            question=entry.question,
+            sql=entry.sql,
+            wrong=entry.wrong,
+            paraphrases=wordings.get(entry.id, ()),
+            known=entry.edition < edition,
+        )
         for name in names()
         for entry in entries(name)
         if entry.edition <= edition

@@ -40,6 +40,9 @@ def power(
         int | None, typer.Option(min=4, help="Questions of each database.", show_default="sizes as the truth has them")
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds.", show_default="the truth's")] = None,
+    folds: Annotated[
+        int, typer.Option(min=0, help="Hold every question out once, in so many folds, in place of seeds.")
+    ] = 0,
     held_out: Annotated[
         float | None, typer.Option(min=0.01, max=0.99, help="Share held out.", show_default="the truth's")
     ] = None,
@@ -61,18 +64,22 @@ def power(
     import msgspec
     import numpy as np
 
+    from sqlcrystal.config.study import FEWEST_FOLDS
     from sqlcrystal.measurement.power import PlannedStudy
     from sqlcrystal.measurement.prospect import prospect
     from sqlcrystal.measurement.truth import without_noise
 
+    if folds and (folds < FEWEST_FOLDS or seeds or held_out):
+        raise ConfigError(f"--folds: {FEWEST_FOLDS} or more, and neither --seeds nor --held-out beside it")
     planned_by, calls = _known(truth)
     if seconds_per_call is not None:
         calls = msgspec.structs.replace(calls, seconds_per_call=seconds_per_call)
     design = PlannedStudy(
         databases=databases or len(planned_by.databases),
         questions=questions,
-        seeds=seeds or planned_by.seeds,
-        held_out=held_out or planned_by.held_out,
+        seeds=1 if folds else seeds or planned_by.seeds,
+        held_out=1.0 if folds else held_out or planned_by.held_out,
+        folds=folds,
         lift_pp=100 * planned_by.lift if effect is None else effect,
         spread_pp=100 * without_noise(planned_by)[1] if spread is None else spread,
     )
@@ -116,8 +123,9 @@ def _write(out: Path, foreseen: "Prospect") -> None:
 def _print(foreseen: "Prospect") -> None:
     forecast, design = foreseen.forecast, foreseen.forecast.design
     sizes = f"{design.questions} questions each" if design.questions else f"{forecast.n_questions:,} questions"
+    splits = f"{design.seeds} seeds, {100 * design.held_out:.0f} % held out"
     title = (
-        f"{design.databases:,} databases, {sizes}, {design.seeds} seeds, {100 * design.held_out:.0f} % held out:"
+        f"{design.databases:,} databases, {sizes}, {f'{design.folds} folds' if design.folds else splits}:"
         f" {forecast.n_pairs:,} pairs; planned by {foreseen.truth}"
     )
     print_table(title, ["", ""], [*_answers(foreseen), *_sizes(foreseen), *_costs(foreseen)])
@@ -158,7 +166,8 @@ def _answers(foreseen: "Prospect") -> list[tuple[str, str]]:
 
 def _sizes(foreseen: "Prospect") -> list[tuple[str, str]]:
     """What the lift needs."""
-    names = {"databases": "databases", "questions": "questions a database", "seeds": "seeds"}
+    again = "draws of the folds" if foreseen.forecast.design.folds else "seeds"
+    names = {"databases": "databases", "questions": "questions a database", "seeds": again}
     return [
         (
             f"{names[dimension]} for {100 * foreseen.power_wanted:.0f} % power",

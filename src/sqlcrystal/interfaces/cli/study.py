@@ -126,6 +126,24 @@ def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json:
     _print_foresight(planned.foresight)
 
 
+@study_app.command("freeze")
+def freeze(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A study file.")], *, overrides: Overrides = None
+) -> None:
+    """Write a design down before it is run.
+
+    The digests of its arms, questions, prompts and contrasts go to FILE with the ending .frozen.json, with the date.
+    A report then says whether it was made from this design, and what was added later.
+    """
+    from sqlcrystal.config import FROZEN_SUFFIX, read_study
+    from sqlcrystal.study.opening import freeze_study
+
+    target = file.with_suffix(FROZEN_SUFFIX)
+    frozen = freeze_study(read_study(file, overrides or ()), target)
+    parts = f"{len(frozen.arms)} arms, {len(frozen.contrasts)} contrasts, {len(frozen.prompts)} kinds of prompt"
+    typer.echo(f"{target}: {parts}, digest {frozen.digest}")
+
+
 def _print_work(planned: "StudyPlan") -> None:
     """What each arm sends in each setting, and all of it together."""
     from sqlcrystal.planning.plan import PlannedWork

@@ -27,12 +27,12 @@ def label(facts: Facts, arm: Arm) -> str:
     """An arm's one name, and that it is preliminary if it has fewer seeds than a claim takes."""
     seeds = len({row.seed for row in facts.rows(arm)})
     few = seeds < min(ENOUGH_SEEDS, len(facts.seeds)) and seeds > 0
-    return f"{arm.name} ({plural(seeds, 'seed')}, preliminary)" if few else arm.name
+    return f"{arm.name} ({plural(seeds, facts.split)}, preliminary)" if few else arm.name
 
 
 def arm_columns(facts: Facts, first: str = "Arm") -> Row:
     """The columns of arm_row."""
-    return (first, *(f"s{seed}" for seed in facts.seeds), "All seeds", "Δ none (pp)", "CR (%)")
+    return (first, *(f"{facts.split[0]}{seed}" for seed in facts.seeds), f"All {facts.split}s", "Δ none (pp)", "CR (%)")
 
 
 def arm_row(facts: Facts, arm: Arm) -> Row:

@@ -67,7 +67,17 @@ def contrast_table(runs: Sequence[Facts]) -> Body | None:
         rows += [(_title_of(finding), *_evidence(finding)) for finding in tested]
     waiting = {contrast.name for contrast in designated(runs[0])} - {finding.key for finding in oriented(runs[0])}
     note = f"{MULTIPLICITY}." + (f" Designated and not run yet: {listed(sorted(waiting))}." if waiting else "")
-    return Body(columns=("Contrast", *_evidence_columns(runs[0])), rows=tuple(rows), note=note)
+    return Body(columns=("Contrast", *_evidence_columns(runs[0])), rows=tuple(rows), note=note + _crossed(runs))
+
+
+def _crossed(runs: Sequence[Facts]) -> str:
+    """A sentence on the contrasts whose answers were not all given by one runtime."""
+    crossing = [finding for facts in runs for finding in oriented(facts) if len(finding.runtimes) > 1]
+    if not crossing:
+        return ""
+    runtimes = sorted({runtime for finding in crossing for runtime in finding.runtimes})
+    names = listed(_title_of(finding) for finding in crossing)
+    return f" Answered by more than one runtime ({'; '.join(runtimes)}), which adds drift: {names}."
 
 
 def _title_of(finding: Finding) -> str:

@@ -9,6 +9,7 @@ from sqlcrystal.study.report import (
     gate_tables,
     mechanism_tables,
     model_tables,
+    solver_tables,
     value_tables,
 )
 from sqlcrystal.study.report.table import TableSpec
@@ -62,9 +63,22 @@ VALUE = (
     ),
     TableSpec(
         "settings",
-        "Replay, retention and the bare rerun, per seed",
+        "Replay, retention and the bare rerun, per {split}",
         "the settings replay, retention and rerun of the default arm",
         value_tables.settings_per_seed,
+        folded=True,
+    ),
+    TableSpec(
+        "paraphrase",
+        "Banked questions in other words",
+        "the settings paraphrase, paraphrase-others or paraphrase-none of the default arm",
+        value_tables.paraphrases,
+    ),
+    TableSpec(
+        "known",
+        "Questions an earlier study had asked, and new ones",
+        "a benchmark that tells which of its questions were asked before",
+        value_tables.known_before,
         folded=True,
     ),
     TableSpec("flips", "Fixes and breaks, stable and churning", NO_MEMORY, value_tables.flips, folded=True),
@@ -95,7 +109,7 @@ MECHANISM = (
     ),
     TableSpec(
         "controls",
-        "Retrieval controls, per seed",
+        "Retrieval controls, per {split}",
         f"arms with retriever {', '.join(mechanism_tables.RETRIEVERS[:-1])} or {mechanism_tables.RETRIEVERS[-1]}",
         mechanism_tables.controls,
         paper="tab:x-controls",
@@ -106,6 +120,12 @@ MECHANISM = (
         "an arm with correspondence permuted",
         mechanism_tables.permuted,
         paper="tab:x-permuted",
+    ),
+    TableSpec(
+        "ingredients",
+        "One ingredient of a card each",
+        "arms with the writers W0-placebo … W0-values",
+        mechanism_tables.ingredients,
     ),
     TableSpec(
         "mechanism-map",
@@ -126,14 +146,14 @@ DECISIONS = (
     TableSpec("writers", "Writer ladder", "arms with writer W1 … W5", decision_tables.writers, paper="tab:x-writers"),
     TableSpec(
         "sources",
-        "Episode sources at equal card counts, per seed",
+        "Episode sources at equal card counts, per {split}",
         "arms with source T1, T2, T4 and default banks matched to them",
         decision_tables.sources,
         paper="tab:x-sources",
     ),
     TableSpec(
         "origin",
-        "Episode origin, per seed",
+        "Episode origin, per {split}",
         "arms with source success and union",
         decision_tables.origin,
         paper="tab:x-srcaxis",
@@ -144,6 +164,12 @@ DECISIONS = (
         "success banks matched to the default, or arms with admission ungated, engine or noisy",
         decision_tables.matched_admission,
         paper="tab:x-matched-admission",
+    ),
+    TableSpec(
+        "solvers",
+        "What the solver sees and chooses, with memory and without",
+        "arms with solver profiled or fallback",
+        solver_tables.solvers,
     ),
     TableSpec("votes", "How right a vote is", COLLECTED.format("T4"), gate_tables.votes),
     TableSpec(
@@ -202,7 +228,7 @@ ACROSS = (
     TableSpec(
         "cross-sections", "Cross-sections", NO_MEMORY, across=model_tables.cross_sections, paper="tab:crosssections"
     ),
-    TableSpec("second-model", "Other runs, per seed", BESIDE, across=model_tables.second_model, paper="tab:x-9b"),
+    TableSpec("second-model", "Other runs, per {split}", BESIDE, across=model_tables.second_model, paper="tab:x-9b"),
     TableSpec(
         "families",
         "Model families and benchmarks",

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.ledger.records import Arm, Contrast
+from sqlcrystal.ledger.records import Arm, Contrast, Side
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
 from sqlcrystal.measurement.multiplicity import FamilyReading, read_family
 from sqlcrystal.measurement.statistics import ALPHA
@@ -33,6 +33,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     confirmatory: bool = False
     family: FamilyReading | None = None
     """How it is read within the confirmatory family; None outside it."""
+    runtimes: tuple[str, ...] = ()
+    """What ran the weights for its answers: more than one means that the difference is also one of runtimes."""
 
     @property
     def name(self) -> str:
@@ -115,6 +117,8 @@ def _read_roster() -> dict[str, Planned]:
 ROSTER = _read_roster()
 MECHANISM = tuple(plan for plan in ROSTER.values() if plan.group == "mechanism")
 DECISIONS = tuple(plan for plan in ROSTER.values() if plan.group == "decision")
+INGREDIENTS = tuple(plan for plan in ROSTER.values() if plan.group == "ingredient")
+SOLVERS = tuple(plan for plan in ROSTER.values() if plan.group == "solver")
 
 
 def resolve(facts: Facts, planned: Planned) -> tuple[Arm | None, Arm | None]:
@@ -126,14 +130,23 @@ def resolve(facts: Facts, planned: Planned) -> tuple[Arm | None, Arm | None]:
 
 def in_design(facts: Facts, planned: Planned) -> bool:
     """Whether the study has arms for a comparison, recorded or not."""
-    sides = (planned.a, planned.b)
-    has_bare = any(not arm.remembers for arm in facts.arms.values())
-    return all(has_bare if side == "none" else _arm(facts, side, recorded=False) is not None for side in sides)
+    solvers = {arm.solver for arm in facts.arms.values() if not arm.remembers}
+
+    def is_planned(side: str | Mapping[str, object]) -> bool:
+        if isinstance(side, str):
+            return bool(solvers)
+        if side.get("retriever") == "none":
+            return side["solver"] in solvers
+        return _arm(facts, side, recorded=False) is not None
+
+    return is_planned(planned.a) and is_planned(planned.b)
 
 
 def _arm(facts: Facts, wanted: str | Mapping[str, object], *, recorded: bool = True) -> Arm | None:
     if isinstance(wanted, str):
         return facts.bare
+    if wanted.get("retriever") == "none":
+        return facts.bare_with(str(wanted["solver"]))
     search = facts.find if recorded else facts.planned
     filled = {factor: tuple(value) if isinstance(value, list) else value for factor, value in wanted.items()}
     bank = wanted.get("bank")
@@ -152,7 +165,10 @@ def findings(facts: Facts, planned: Sequence[Planned]) -> tuple[Finding, ...]:
     compared = []
     for plan in planned:
         a, b = resolve(facts, plan)
-        finding = _compare_arms(facts, a, b, key=plan.key, asks=plan.asks, factor=plan.factor)
+        sides = [Side(arm.name) for arm in (a, b) if arm is not None]
+        if len(sides) < 2:
+            continue
+        finding = _compare_sides(facts, *sides, key=plan.key, asks=plan.asks, factor=plan.factor)
         if finding is None:
             continue
         # A designated contrast keeps its role whichever way round the roster reads it.
@@ -175,9 +191,9 @@ def contrasts(facts: Facts) -> tuple[Finding, ...]:
     """The contrasts of the study file that were run; memory against none is read before the other confirmatory ones."""
     compared = []
     for contrast in facts.manifest.contrasts:
-        a, b = facts.arms.get(contrast.a), facts.arms.get(contrast.b)
-        factor = b.factor if b else ""
-        finding = _compare_arms(facts, a, b, key=contrast.name, asks="", factor=factor)
+        changed = facts.arms.get(contrast.arms[1])
+        factor = changed.factor if changed else ""
+        finding = _compare_sides(facts, *contrast.sides, key=contrast.name, asks="", factor=factor)
         compared += [replace(finding, confirmatory=contrast.confirmatory)] if finding else []
     family = _family(facts, {finding.key: finding.result.p_value for finding in compared})
     return tuple(
@@ -207,7 +223,8 @@ def designated(facts: Facts) -> tuple[Contrast, ...]:
 
 
 def _family(facts: Facts, tested: Mapping[str, float | None]) -> dict[str, FamilyReading]:
-    bare = next((arm.name for arm in facts.arms.values() if not arm.remembers), "")
+    unaided = (arm for arm in facts.arms.values() if not arm.remembers and arm.solver == facts.default.solver)
+    bare = next((arm.name for arm in unaided), "")
     chosen = {contrast.name: contrast for contrast in designated(facts)}
     primary = next(
         (name for name, contrast in chosen.items() if {contrast.a, contrast.b} == {bare, facts.default.name}), None
@@ -215,10 +232,11 @@ def _family(facts: Facts, tested: Mapping[str, float | None]) -> dict[str, Famil
     return read_family({name: tested.get(name) for name in chosen}, primary=primary)
 
 
-def _compare_arms(facts: Facts, a: Arm | None, b: Arm | None, *, key: str, asks: str, factor: str) -> Finding | None:
-    if a is None or b is None:
-        return None
-    result, beside = facts.compare(a, b), facts.compare(a, b, facts.beside)
+def _compare_sides(facts: Facts, a: Side, b: Side, *, key: str, asks: str, factor: str) -> Finding | None:
+    result, beside = facts.compare_sides(a, b), facts.compare_sides(a, b, facts.beside)
     if result is None or beside is None:
         return None
-    return Finding(key=key, asks=asks, factor=factor, a=a.name, b=b.name, result=result, beside=beside)
+    runtimes = facts.runtimes(a, b)
+    return Finding(
+        key=key, asks=asks, factor=factor, a=str(a), b=str(b), result=result, beside=beside, runtimes=runtimes
+    )

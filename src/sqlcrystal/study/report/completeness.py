@@ -55,7 +55,7 @@ def completeness(facts: Facts, folder: Path | None = None) -> Completeness:
         folder=str(location),
         arms=tuple(facts.arms),
         missing=missing,
-        confirmatory=frozenset(name for contrast in planned for name in (contrast.a, contrast.b)),
+        confirmatory=frozenset(name for contrast in planned for name in contrast.arms),
     )
 
 

@@ -24,6 +24,9 @@ SETTING_NAMES = {
     "retention": "cross-question retention",
     "rerun": "rerun without memory",
     "again": "transfer asked again",
+    "paraphrase": "a banked question in other words",
+    "paraphrase-others": "the same without its own card",
+    "paraphrase-none": "the same without memory",
 }
 
 
@@ -60,7 +63,28 @@ def arms(facts: Facts) -> Body | None:
         status = f"not yet: {', '.join(left)}" if left else "recorded"
         shown = ", ".join(str(seed) for seed in facts.seeds if seed in seeds[arm.name]) or NONE
         rows.append((arm.name, described(facts, arm), shown, status))
-    return Body(columns=("Arm", "In words", "Seeds", "Recorded"), rows=tuple(rows))
+    return Body(columns=("Arm", "In words", f"{facts.split.capitalize()}s", "Recorded"), rows=tuple(rows))
+
+
+def splits_in_words(facts: Facts) -> str:
+    """How questions were held out."""
+    manifest = facts.manifest
+    if manifest.folds:
+        return f"{manifest.folds} folds drawn with seed {manifest.fold_seed}: every question is held out once"
+    return f"70/30 in every database, seeds {', '.join(map(str, manifest.seeds))}"
+
+
+def frozen_in_words(facts: Facts) -> str:
+    """Whether the design was frozen before it was run, and what is not as it was."""
+    frozen = facts.manifest.preregistration
+    if frozen is None:
+        return "not frozen before it was run"
+    later = [
+        *(f"changed since: {part}" for part in frozen.changed),
+        *(f"added later: arm {name}" for name in frozen.added_arms),
+        *(f"added later: contrast {name}" for name in frozen.added_contrasts),
+    ]
+    return f"frozen at {frozen.at} (digest {frozen.digest}); {'; '.join(later) or 'nothing was changed or added since'}"
 
 
 def conditions(facts: Facts) -> tuple[tuple[str, str], ...]:
@@ -76,7 +100,9 @@ def conditions(facts: Facts) -> tuple[tuple[str, str], ...]:
         ("benchmark", manifest.benchmark),
         ("model", f"{manifest.model} ({manifest.model_digest})"),
         ("embedder", manifest.embedder),
-        ("seeds", ", ".join(map(str, manifest.seeds))),
+        ("runtime", listed(facts.runtimes()) or unknown),
+        ("splits", splits_in_words(facts)),
+        ("design", frozen_in_words(facts)),
         ("default arm", f"{facts.default.name}: {described(facts, facts.default)}"),
         ("source's form", source_note(facts) or f"{facts.default.source}, as in the paper"),
         ("repair budget K", plural(manifest.budget, "round") if manifest.budget else unknown),

@@ -21,7 +21,7 @@ from sqlcrystal.study.report.sentences import Sentences, sentences
 from sqlcrystal.study.report.summary import Summary, summarize
 from sqlcrystal.study.report.table import Absent, ReportTable
 
-FIGURE_SECTIONS = {"crystallization": 0, "mechanism": 1, "decisions": 2, "widths": 2}
+FIGURE_SECTIONS = {"crystallization": 0, "mechanism": 1, "ingredients": 1, "decisions": 2, "widths": 2, "solvers": 2}
 """In which section of the tables each figure stands."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
-from sqlcrystal.ledger.records import Arm, BankedCard, Ledger, Outcome
+from sqlcrystal.ledger.records import Arm, BankedCard, Ledger, Outcome, Side
 from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import Comparison, compare
 from sqlcrystal.measurement.flips import Pair, pair_up, to_outcomes
@@ -52,16 +52,21 @@ class Facts:
         grouped: defaultdict[tuple[str, str], list[Outcome]] = defaultdict(list)
         for row in ledger.outcomes:
             grouped[row.arm, row.setting].append(row)
-        self._rows = {key: tuple(rows) for key, rows in grouped.items()}
-        self._compared: dict[tuple[str, str, str], Comparison | None] = {}
+        self._rows = {Side(*key): tuple(rows) for key, rows in grouped.items()}
+        self._compared: dict[tuple[Side, Side, str], Comparison | None] = {}
         self._ratios: dict[str, Ratio | None] = {}
 
     # ── which arm is which ───────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The study's seeds, in the order it names them."""
+        """The numbers of the study's splits, seeds or folds, in the order it names them."""
         return self.manifest.seeds
+
+    @property
+    def split(self) -> str:
+        """The word for one of its splits."""
+        return "fold" if self.manifest.folds else "seed"
 
     @cached_property
     def bare(self) -> Arm | None:
@@ -99,7 +104,7 @@ class Facts:
 
     def rows(self, arm: Arm | None, setting: str = "transfer") -> tuple[Outcome, ...]:
         """The outcomes of an arm in a setting."""
-        return () if arm is None else self._rows.get((arm.name, setting), ())
+        return () if arm is None else self._rows.get(Side(arm.name, setting), ())
 
     @cached_property
     def repairs(self) -> tuple[Outcome, ...]:
@@ -141,11 +146,22 @@ class Facts:
         """b - a on held-out questions, or None where the arms share none that could be judged."""
         if a is None or b is None:
             return None
-        key = (a.name, b.name, method or self.method)
+        return self.compare_sides(Side(a.name), Side(b.name), method)
+
+    def compare_sides(self, a: Side, b: Side, method: str = "") -> Comparison | None:
+        """b - a on the questions that both sides answered, or None where none could be judged."""
+        key = (a, b, method or self.method)
         if key not in self._compared:
-            pairs = [pair for pair in self.pairs(a, b) if pair.evaluable]
-            self._compared[key] = compare(to_outcomes(self.pairs(a, b)), method=key[2]) if pairs else None
+            pairs = pair_up(self._rows.get(a, ()), self._rows.get(b, ()))
+            judged = any(pair.evaluable for pair in pairs)
+            self._compared[key] = compare(to_outcomes(pairs), method=key[2]) if judged else None
         return self._compared[key]
+
+    def runtimes(self, *sides: Side) -> tuple[str, ...]:
+        """What ran the weights for the answers of these sides, or for all answers; unknown in older ledgers."""
+        rows = [row for side in sides for row in self._rows.get(side, ())] if sides else self.ledger.outcomes
+        named = {runtime for row in rows for runtime in row.runtime.split(" + ") if runtime}
+        return tuple(sorted(named))
 
     def equivalence(self, a: Arm | None, b: Arm | None) -> Equivalence | None:
         """Whether b lies within the study's margin of a; None without a margin or without pairs."""

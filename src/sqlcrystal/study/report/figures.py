@@ -7,7 +7,9 @@ from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement import settings
 from sqlcrystal.study.report.comparisons import (
     DECISIONS,
+    INGREDIENTS,
     MECHANISM,
+    SOLVERS,
     Planned,
     findings,
     headline,
@@ -30,13 +32,15 @@ Drawn = Figure | Absent
 
 
 def all_figures(facts: Facts, *, against_paper: bool = False) -> tuple[Drawn, ...]:
-    """The four figures of the paper, or what each would need."""
+    """The four figures of the paper and two of ours, or what each would need."""
     paper = published().by_key if against_paper else {}
     return (
         crystallization(facts),
         intervals(facts, MECHANISM, paper, key="mechanism", title="RQ2: what carries transfer"),
         intervals(facts, DECISIONS, paper, key="decisions", title="RQ3: which choices matter"),
         widths(facts),
+        ingredients(facts),
+        intervals(facts, SOLVERS, paper, key="solvers", title="What the solver sees, and what it falls back on"),
     )
 
 
@@ -57,10 +61,12 @@ def crystallization(facts: Facts) -> Drawn:
     if ratio and ratio.ratio.mean is not None:
         words += f"; CR = {percent(ratio.ratio.mean)}%"
     gained = sum(effect.net > 0 for effect, _ in effects)
-    spread = f" (b) Effect per database, seeds pooled: {gained} of {len(effects)} gain." if len(effects) > 1 else ""
+    spread = (
+        f" (b) Effect per database, {facts.split}s pooled: {gained} of {len(effects)} gain." if len(effects) > 1 else ""
+    )
     caption = (
-        f"{words}. Bars are all seeds together, small dots single seeds; the accuracy axis need not start at zero."
-        f"{spread} {sample(facts)}"
+        f"{words}. Bars are all {facts.split}s together, small dots single ones; the accuracy axis need not start"
+        f" at zero.{spread} {sample(facts)}"
     )
     panels = (
         Panel(lambda axes: _ladder(axes, facts), 3.9, 4.2),
@@ -185,3 +191,14 @@ def intervals(
         return Absent(key=key, title=f"Figure: {title}", needs=needs.rstrip("."))
     theirs = " Diamonds: the figures published in the paper, another model and benchmark." if paper else ""
     return Figure(key, title, f"{_how_to_read(facts)}{theirs} {sample(facts)}", forest_panels(compared, paper))
+
+
+def ingredients(facts: Facts) -> Drawn:
+    """The ladder of ingredients: each part of a card against no memory, up to the whole card."""
+    title = "What a card carries: one ingredient each, against no memory"
+    parts, whole = findings(facts, INGREDIENTS), headline(facts)
+    if len(parts) < 2 or whole is None:
+        return Absent(key="ingredients", title=f"Figure: {title}", needs="arms with the writers W0-placebo … W0-values")
+    ladder = [*sorted(parts, key=lambda part: part.result.delta_pp), whole]
+    caption = f"{_how_to_read(facts)} From the least to the most, then the whole card. {sample(facts)}"
+    return Figure("ingredients", title, caption, forest_panels(ladder, {}))

@@ -16,6 +16,12 @@ WRITERS = {
     "W4": "card = diff with a guard that says when it applies",
     "W5": "card = capsule written by the model",
     "W5-lesson": "card = the capsule's lesson alone, without SQL",
+    "W0-values": "card = the values of the corrected query with their columns",
+    "W0-joins": "card = the joins of the corrected query",
+    "W0-names": "card = the tables and columns of the corrected query",
+    "W0-skeleton": "card = the corrected query, names and values masked",
+    "W0-question": "card = the question alone",
+    "W0-placebo": "card = a made-up question and query of the same length",
 }
 SOURCES = {
     "T1": "episodes from resampling without feedback",
@@ -44,6 +50,14 @@ RETRIEVERS = {
     "schema-similar": "cards of the database with the most similar schema",
 }
 
+SOLVERS = {
+    "single-shot": "answered in one shot",
+    "explore": "explores before it answers",
+    "profiled": "sees what the columns hold",
+    "fallback": "answers without cards where only the answer with cards shows a sign of trouble",
+    "profiled-fallback": "sees what the columns hold, and answers without cards where only that shows no sign",
+}
+
 
 def _bank(value: str) -> str:
     if value == "full":
@@ -64,9 +78,7 @@ WORDS: dict[str, Callable[[str], str]] = {
         "every SQL under another question" if value == "permuted" else "SQL under its own question"
     ),
     "bank": _bank,
-    "solver": lambda value: {"single-shot": "answered in one shot", "explore": "explores before it answers"}.get(
-        value, value.replace("-", " ")
-    ),
+    "solver": lambda value: SOLVERS.get(value, value.replace("-", " ")),
     "passes": lambda value: plural(int(value), "collection pass").replace("passs", "passes"),
 }
 

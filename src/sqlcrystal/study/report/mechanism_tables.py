@@ -3,11 +3,13 @@
 from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement.cost import headroom_share
 from sqlcrystal.measurement.windows import unmoved
-from sqlcrystal.study.report.arm_rows import arm_columns, arm_row, effect, readings
-from sqlcrystal.study.report.comparisons import MECHANISM, ROSTER, finding, resolve
+from sqlcrystal.study.report.arm_rows import arm_columns, arm_row, effect, label, readings
+from sqlcrystal.study.report.comparisons import INGREDIENTS, MECHANISM, ROSTER, finding, findings, headline, resolve
 from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.glossary import WORDS
 from sqlcrystal.study.report.table import Body
-from sqlcrystal.study.report.wording import NONE, percent, points
+from sqlcrystal.study.report.value_tables import sample
+from sqlcrystal.study.report.wording import NONE, interval, number, percent, points
 
 RETRIEVERS = ("foreign", "schema-similar", "random", "bm25", "payload", "mmr")
 
@@ -68,6 +70,36 @@ def permuted(facts: Facts) -> Body | None:
         " Permuting keeps questions, SQL, card count, retrieval and prompt form. Separate controls, not a factorial"
         " design.",
     )
+
+
+def ingredients(facts: Facts) -> Body | None:
+    """One ingredient of a card each, against no memory and against the whole card."""
+    tested = findings(facts, INGREDIENTS)
+    if not tested:
+        return None
+    whole = headline(facts)
+    rows = []
+    for part in [*sorted(tested, key=lambda part: part.result.delta_pp), *([whole] if whole else [])]:
+        arm = facts.arms[part.b]
+        cards = facts.cards(arm)
+        against = facts.compare(facts.default, arm) if arm is not facts.default else None
+        rows.append(
+            (
+                label(facts, arm),
+                WORDS["writer"](arm.writer).removeprefix("card = "),
+                percent(percent_right(facts.rows(arm))),
+                effect(part),
+                f"{part.result.fixed}/{part.result.broke}",
+                f"{points(against.delta_pp)} {interval(against.ci_low_pp, against.ci_high_pp)}" if against else NONE,
+                number(sum(card.tokens for card in cards) / len(cards)) if cards else NONE,
+            )
+        )
+    columns = ("Arm", "Its card", "EX %", "Δ none (pp)", "Fixed/broke", f"Δ {facts.default.name} (pp)", "Tokens a card")
+    note = (
+        "The same cards are retrieved for every arm; only their text differs. Each keeps one ingredient and nothing of"
+        f" the others, the placebo only form and length. {sample(facts)}"
+    )
+    return Body(columns=columns, rows=tuple(rows), note=note)
 
 
 def mechanism_map(facts: Facts) -> Body | None:

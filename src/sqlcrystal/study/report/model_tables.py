@@ -62,12 +62,14 @@ def _seed_by_seed(facts: Facts) -> list[Row]:
     arms: list[Arm] = [arm for arm in (facts.bare, facts.default, anchored) if arm]
     names = " / ".join(arm.name for arm in arms)
     retained = [facts.reruns, *(facts.rows(arm, "retention") for arm in (facts.default, anchored) if arm)]
-    heading = f"{facts.manifest.model} · {facts.manifest.benchmark}, per seed: transfer {names} · retention {names}"
+    heading = (
+        f"{facts.manifest.model} · {facts.manifest.benchmark}, per {facts.split}: transfer {names} · retention {names}"
+    )
     rows: list[Row] = [(heading,)]
     for seed in facts.seeds:
         transfer = " / ".join(percent(facts.by_seed(facts.rows(arm))[seed]) for arm in arms)
         retention = " → ".join(percent(facts.by_seed(part)[seed]) for part in retained)
-        rows.append((f"seed {seed}", facts.manifest.benchmark, NONE, NONE, NONE, retention, transfer, NONE))
+        rows.append((f"{facts.split} {seed}", facts.manifest.benchmark, NONE, NONE, NONE, retention, transfer, NONE))
     return rows
 
 

@@ -52,7 +52,7 @@ def sentences(facts: Facts, summary: Summary) -> Sentences:
     every = [finding for finding in (*own_contrasts, *planned) if frozenset((finding.a, finding.b)) != first]
     return Sentences(
         asked=_question_sentence(facts, summary),
-        found=_result_sentence(summary),
+        found=_result_sentence(summary, facts.split),
         sure=_certainty_sentence(lead, summary),
         more=tuple(_more(facts, summary)),
         supported=tuple(_supported_sentence(finding) for finding in every if finding.supported),
@@ -73,7 +73,7 @@ def _question_sentence(facts: Facts, summary: Summary) -> str:
     )
 
 
-def _result_sentence(summary: Summary) -> str:
+def _result_sentence(summary: Summary, split: str) -> str:
     if summary.verdict == NOT_JUDGED:
         return f"Nothing: of {plural(summary.n_heldout, 'held-out answer')} none could be compared with gold."
     if summary.p0 is None or summary.pm is None or summary.lift_pp is None:
@@ -85,7 +85,7 @@ def _result_sentence(summary: Summary) -> str:
         )
     return (
         f"{percent(summary.p0)}% of the held-out answers are right without memory, {percent(summary.pm)}% with it:"
-        f" {points(summary.lift_pp, 1)} points. Of {summary.n_heldout:,} answers (question × seed) memory fixed"
+        f" {points(summary.lift_pp, 1)} points. Of {summary.n_heldout:,} answers (question × {split}) memory fixed"
         f" {summary.fixed} and broke {summary.broke}."
     )
 
@@ -190,7 +190,7 @@ def _scope(facts: Facts, summary: Summary) -> tuple[str, ...]:
         )
     caveats += [
         f"One model ({summary.model}), one benchmark ({summary.benchmark}), {plural(summary.n_databases, 'database')},"
-        f" {plural(len(summary.seeds), 'seed')}; intervals treat databases as the clusters.",
+        f" {plural(len(summary.seeds), facts.split)}; intervals treat databases as the clusters.",
         f"Confirmatory: {listed(family)}. Everything else is exploratory."
         if family
         else "The study file designates no confirmatory contrast: everything here is exploratory.",

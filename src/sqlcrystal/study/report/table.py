@@ -57,10 +57,10 @@ class TableSpec:
         """The table, or what it would need."""
         body = self.of_run(runs[0]) if self.of_run else self.across(runs) if self.across else None
         if body is None or not body.rows:
-            return Absent(key=self.key, title=self.title, needs=self.needs)
+            return Absent(key=self.key, title=self.title.format(split=runs[0].split), needs=self.needs)
         return ReportTable(
             key=self.key,
-            title=self.title,
+            title=self.title.format(split=runs[0].split),
             columns=body.columns,
             rows=body.rows,
             note=body.note,

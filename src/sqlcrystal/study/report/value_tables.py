@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from sqlcrystal.ledger.records import Outcome
+from sqlcrystal.ledger.records import Outcome, Side
 from sqlcrystal.measurement import settings
-from sqlcrystal.measurement.flips import Pair, pair_up, stability
+from sqlcrystal.measurement.comparison import compare
+from sqlcrystal.measurement.flips import Pair, pair_up, stability, to_outcomes
 from sqlcrystal.measurement.strata import Effect, correlation, effects, top_share
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right
@@ -37,8 +38,8 @@ def sample(facts: Facts) -> str:
     databases = len({row.database for row in rows})
     manifest = facts.manifest
     return (
-        f"{manifest.benchmark}, {manifest.model}, {plural(len(facts.seeds), 'seed')}; {len(rows):,} held-out"
-        f" question–seed pairs in {plural(databases, 'database')}."
+        f"{manifest.benchmark}, {manifest.model}, {plural(len(facts.seeds), facts.split)}; {len(rows):,} held-out"
+        f" question–{facts.split} pairs in {plural(databases, 'database')}."
     )
 
 
@@ -163,7 +164,10 @@ def per_database(facts: Facts) -> Body | None:
     return Body(
         columns=("Database", "n", "Cards", "Floor %", "Δ (pp)", "Net questions", "Fixed/broke"),
         rows=rows,
-        note=f"Seeds pooled. {gained} of {plural(len(by_database), 'database')} gain.{carried}{predicts}",
+        note=(
+            f"{facts.split.capitalize()}s pooled. {gained} of {plural(len(by_database), 'database')} gain."
+            f"{carried}{predicts}"
+        ),
     )
 
 
@@ -174,13 +178,13 @@ def difficulty(facts: Facts) -> Body | None:
     rows: list[Row] = []
     if all("subset" in row.rules for row in (*facts.rows(facts.bare), *facts.rows(facts.default))):
         subset = [effect for seed in facts.seeds for effect in _under_subset(facts, seed)]
-        rows += [("Subset metric, per seed",), *map(_stratum, subset)]
+        rows += [(f"Subset metric, per {facts.split}",), *map(_stratum, subset)]
     labelled = sorted(
         (pair for pair in facts.headline if pair.after.difficulty), key=lambda pair: _hardness(pair.after.difficulty)
     )
     strata = effects(labelled, lambda pair: pair.after.difficulty)
     if strata:
-        rows += [(f"Difficulty, pooled over seeds (rule {facts.manifest.rule})",), *map(_stratum, strata)]
+        rows += [(f"Difficulty, pooled over {facts.split}s (rule {facts.manifest.rule})",), *map(_stratum, strata)]
     return Body(
         columns=("Stratum", "n pairs", "No memory %", "Memory %", "Lift (pp)", "Fixed/broke", "p"),
         rows=tuple(rows),
@@ -193,7 +197,7 @@ def _under_subset(facts: Facts, seed: int) -> tuple[Effect, ...]:
         return [replace(row, right=row.rules["subset"]) for row in rows if row.seed == seed]
 
     pairs = pair_up(read(facts.rows(facts.bare)), read(facts.rows(facts.default)))
-    return effects(pairs, lambda _: f"seed {seed}")
+    return effects(pairs, lambda _: f"{facts.split} {seed}")
 
 
 def _stratum(effect: Effect) -> Row:
@@ -223,7 +227,7 @@ def data(facts: Facts) -> Body | None:
         for name, count in held_out.most_common()
     ]
     total = ("all", number(held_out.total()), number(unique.total()), number(collected.total()) if collected else NONE)
-    columns = ("Database", "Held out (all seeds)", "Held out (unique)", "Collected (all seeds)")
+    columns = ("Database", f"Held out (all {facts.split}s)", "Held out (unique)", f"Collected (all {facts.split}s)")
     return Body(columns=columns, rows=(*body, total)) if body else None
 
 
@@ -232,7 +236,10 @@ def flips(facts: Facts) -> Body | None:
     pairs: Sequence[Pair] = facts.headline
     if not pairs:
         return None
-    by_seed = (*effects(pairs, lambda pair: f"seed {pair.after.seed}"), *effects(pairs, lambda _: "all seeds"))
+    by_seed = (
+        *effects(pairs, lambda pair: f"{facts.split} {pair.after.seed}"),
+        *effects(pairs, lambda _: f"all {facts.split}s"),
+    )
     rows: list[Row] = [
         (
             effect.name,
@@ -282,4 +289,56 @@ def settings_per_seed(facts: Facts) -> Body | None:
     gain = effects(pair_up(facts.reruns, groups["Cross-question retention"]), lambda _: "retention")
     note = f"Retention against the rerun: fixed {gain[0].fixed}, broke {gain[0].broke}." if gain else ""
     seeds = "/".join(str(seed) for seed in facts.seeds)
-    return Body(columns=("Setting", "n", f"% per seed ({seeds})", "All seeds %"), rows=rows, note=note)
+    return Body(
+        columns=("Setting", "n", f"% per {facts.split} ({seeds})", f"All {facts.split}s %"), rows=rows, note=note
+    )
+
+
+def paraphrases(facts: Facts) -> Body | None:
+    """Banked questions in other words: with the own card, without it, and without any."""
+    names = {
+        "paraphrase": "own card eligible",
+        "paraphrase-others": "own card removed",
+        "paraphrase-none": "without memory",
+    }
+    answered = {setting: facts.rows(facts.default, setting) for setting in names}
+    if not any(answered.values()):
+        return None
+    rows = []
+    for setting, rows_of in answered.items():
+        versus = facts.compare_sides(Side(facts.default.name, "paraphrase-none"), Side(facts.default.name, setting))
+        gain = f"{points(versus.delta_pp)} pp, {judged(versus)}" if versus and setting != "paraphrase-none" else NONE
+        shown = [row for row in rows_of if _shows_own_card(facts, row)]
+        rows.append(
+            (
+                names[setting],
+                number(len(rows_of)),
+                percent(percent_right(rows_of)),
+                gain,
+                percent(100 * len(shown) / len(rows_of)) if rows_of and setting == "paraphrase" else NONE,
+            )
+        )
+    columns = ("Asked in other words", "n", "EX %", "Against no memory", "Own card in the prompt, %")
+    return Body(columns=columns, rows=tuple(rows), note="Each banked question in each of its paraphrases.")
+
+
+def _shows_own_card(facts: Facts, row: Outcome) -> bool:
+    return any(card.question_id == row.question for card in facts.window(facts.default, row))
+
+
+def known_before(facts: Facts) -> Body | None:
+    """The lift on questions that an earlier study had asked, and on those that are new."""
+    known = set(facts.ledger.known)
+    if not known or not facts.headline:
+        return None
+    rows = []
+    for name, chosen in (("asked before", True), ("new", False)):
+        pairs = [pair for pair in facts.headline if (pair.after.question in known) == chosen]
+        if not any(pair.evaluable for pair in pairs):
+            continue
+        result = compare(to_outcomes(pairs), method=facts.method)
+        lift = f"{points(result.delta_pp)} pp, {judged(result)}"
+        rows.append((name, number(result.n), percent(result.a), percent(result.b), lift))
+    columns = ("Questions", "Pairs", "No memory %", "Memory %", "Lift")
+    note = "Of questions that were asked before, the designers of this study knew how memory did on them."
+    return Body(columns=columns, rows=tuple(rows), note=note)
