@@ -101,7 +101,7 @@ class Solver(Protocol):
     """Stage: answers a question in one shot."""
 
     def shown(self, question: Question) -> Database:
-        """The database as prompts show it, for this question and for the repair of its answer."""
+        """Give the database as prompts show it, for this question and for the repair of its answer."""
         ...
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:

@@ -34,7 +34,7 @@ class Exploring:
         self.sampling = sampling
 
     def shown(self, question: Question) -> Database:  # noqa: ARG002
-        """The whole schema."""
+        """Show the whole schema."""
         return self.database
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:

@@ -72,12 +72,12 @@ def previous_sql(attempt: Attempt, past: Sequence[Round]) -> str | None:
 
 
 def repeats(sql: str | None, attempt: Attempt, past: Sequence[Round]) -> bool:
-    """Whether a candidate is no other than the attempt or an earlier candidate."""
+    """Tell whether a candidate is no other than the attempt or an earlier candidate."""
     return any(same_words(sql, earlier) for earlier in (attempt.sql, *(spent.sql for spent in past)))
 
 
 def same_words(sql: str | None, other: str | None) -> bool:
-    """Whether two queries differ in nothing but space, case and a semicolon."""
+    """Tell whether two queries differ in nothing but space, case and a semicolon."""
     return (sql or "").lower().rstrip("; \n").split() == (other or "").lower().rstrip("; \n").split()
 
 

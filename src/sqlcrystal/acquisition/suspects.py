@@ -37,7 +37,7 @@ def suspects(sql: str | None, schema: str, dialect: str) -> Suspects:
 
 
 def _misplaced(query: exp.Expr, schema: str, dialect: str) -> Iterator[str]:
-    """Each column that no table in its reach has: where it stands and how to join that, or which names are near."""
+    """Tell where each column that no table in its reach has stands and how to join that, or which names are near."""
     layout = layout_of(schema, dialect)
     named_here = {alias.alias.lower() for alias in query.find_all(exp.Alias)}
     for column in query.find_all(exp.Column):
@@ -53,7 +53,7 @@ def _misplaced(query: exp.Expr, schema: str, dialect: str) -> Iterator[str]:
 
 
 def _way(query: exp.Expr, homes: list[str], schema: str, dialect: str) -> str:
-    """The keys that join the nearest table which has the column to the tables that are read, if it is not read yet."""
+    """Name the keys that join the nearest table with the column to those that are read, if it is not among them."""
     read = list(dict.fromkeys(table.name.lower() for table in query.find_all(exp.Table)))
     if any(home in read for home in homes):
         return ""
@@ -63,7 +63,7 @@ def _way(query: exp.Expr, homes: list[str], schema: str, dialect: str) -> str:
 
 
 def _near(name: str, layout: Layout) -> str:
-    """The columns whose names are most like this one."""
+    """Find the columns whose names are most like this one."""
     by_column: dict[str, list[str]] = {}
     for table, columns in layout.items():
         for column in columns:

@@ -29,7 +29,7 @@ class _Paraphrase(Struct):
 
 
 def load_dev(data: Path | None, databases: Sequence[str] = ()) -> Benchmark:
-    """Spider dev: dev.json, database/, and paraphrases.json if it is there."""
+    """Load Spider dev: dev.json, database/, and paraphrases.json if it is there."""
     return _load("spider", data, ("dev.json",), databases)
 
 
@@ -61,7 +61,7 @@ def _load(name: str, data: Path | None, file_names: Sequence[str], databases: Se
 
 
 def _paraphrases(path: Path) -> dict[str, list[str]]:
-    """The other wordings of each question, by its position."""
+    """Read the other wordings of each question, by its position."""
     wordings: dict[str, list[str]] = {}
     for entry in read_records(path, _Paraphrase) if path.is_file() else ():
         wordings.setdefault(entry.of, []).append(entry.question)

@@ -30,7 +30,7 @@ def split(cases: Iterable[Case], *, seed: int, held_out: float = HELD_OUT) -> Sp
 
 
 def split_into_folds(cases: Iterable[Case], *, folds: int, seed: int) -> dict[int, Split]:
-    """One split for each fold, numbered from 1, so that every case is held out in exactly one of them."""
+    """Make one split for each fold, numbered from 1, so that every case is held out in exactly one of them."""
     ranked = _ranked(cases, seed)
     return {number: _divided(ranked, partial(_is_in_fold, number - 1, folds)) for number in range(1, folds + 1)}
 
@@ -40,7 +40,7 @@ def _is_in_fold(fold: int, folds: int, place: int, _size: int) -> bool:
 
 
 def splits_of(cases: Iterable[Case], *, seeds: Sequence[int], folds: int = 0) -> dict[int, Split]:
-    """The splits of a study by number: one for each seed, or the folds of its one seed."""
+    """Make the splits of a study by number: one for each seed, or the folds of its one seed."""
     cases = tuple(cases)
     if folds:
         return split_into_folds(cases, folds=folds, seed=seeds[0])
@@ -48,7 +48,7 @@ def splits_of(cases: Iterable[Case], *, seeds: Sequence[int], folds: int = 0) ->
 
 
 def _ranked(cases: Iterable[Case], seed: int) -> list[list[Case]]:
-    """The cases of each database in the order of the draw."""
+    """Order the cases of each database by the draw."""
     by_database: dict[str, list[Case]] = {}
     for case in cases:
         by_database.setdefault(case.question.database, []).append(case)

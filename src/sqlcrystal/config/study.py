@@ -233,7 +233,7 @@ def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFi
 
 
 def _check_splits(study: StudyFile, where: str) -> None:
-    """Every seed once, and one for folds; an arm's own are some of the study's, so that it can be compared."""
+    """Refuse a seed named twice, folds with several seeds, and an arm's seed that is not the study's."""
     if len(set(study.seeds)) < len(study.seeds):
         raise ConfigError(f"{where}: seeds: {list(study.seeds)} names a seed twice")
     if study.folds and (study.folds < FEWEST_FOLDS or len(study.seeds) != 1):

@@ -11,7 +11,7 @@ from sqlcrystal.types import Card
 
 
 def fraction(bank: Bank, percent: float, *, seed: int) -> FrozenBank:
-    """So many percent of each database's cards, rounded down as in the paper; smaller fractions are part of larger."""
+    """Keep so many percent of each database's cards, rounded down; smaller fractions are part of larger ones."""
     if not 0 <= percent <= 100:
         raise ConfigError(f"bank fraction: must be from 0 to 100 percent, not {percent}")
     sizes = {name: len(bank.cards(name)) for name in bank.databases()}

@@ -22,7 +22,7 @@ class ForeignKey(NamedTuple):
     other_column: str
 
     def __str__(self) -> str:
-        """The condition that joins the two tables."""
+        """Write the condition that joins the two tables."""
         return f"{self.table}.{self.column} = {self.other}.{self.other_column}"
 
 
@@ -58,7 +58,7 @@ def spelled_layout(schema: str, dialect: str) -> Layout:
 
 @lru_cache(maxsize=64)
 def keys_of(schema: str, dialect: str) -> SchemaKeys:
-    """The keys of a schema, declared with a column or with the table; a reference without a column means the key."""
+    """Read the keys of a schema, declared with a column or the table; a reference without a column means the key."""
     primary: dict[str, list[str]] = {}
     references: list[tuple[str, list[str], str, list[str]]] = []
     for table, made in _created(schema, dialect):
@@ -86,7 +86,7 @@ def keys_of(schema: str, dialect: str) -> SchemaKeys:
 
 
 def join_path(starts: list[str], goal: str, keys: SchemaKeys) -> list[ForeignKey]:
-    """The fewest foreign keys that lead from any of the tables to another; empty if none do."""
+    """Find the fewest foreign keys that lead from any of the tables to another; none where there is no way."""
     reached: dict[str, list[ForeignKey]] = {table.lower(): [] for table in starts}
     waiting = deque(reached)
     while waiting:
@@ -102,12 +102,12 @@ def join_path(starts: list[str], goal: str, keys: SchemaKeys) -> list[ForeignKey
 
 
 def owner_of(column: exp.Column, layout: Layout) -> str | None:
-    """The table that a column of a query belongs to; None where no table in its reach has it or it cannot be known."""
+    """Find the table that a column of a query belongs to; None where none in its reach has it, or it is not known."""
     return next((table for table in read_around(column) or () if column.name.lower() in layout.get(table, ())), None)
 
 
 def read_around(column: exp.Column) -> list[str] | None:
-    """The tables that a column may belong to, those of the innermost query first; None where one is a query itself."""
+    """List the tables that a column may belong to, the innermost query's first; None where one is a query itself."""
     tables: list[str] = []
     for select in _selects_around(column):
         sources = _sources(select)
@@ -129,19 +129,19 @@ def homes_of(column: exp.Column, layout: Layout) -> list[str]:
 
 
 def from_clause(select: exp.Expr) -> exp.From | None:
-    """The FROM of a select."""
+    """Give the FROM of a select."""
     clause = select.args.get("from_")
     return clause if isinstance(clause, exp.From) else None
 
 
 def read_directly(select: exp.Expr) -> list[exp.Expr]:
-    """The tables and subqueries in a select's own FROM and joins."""
+    """List the tables and subqueries in a select's own FROM and joins."""
     start = from_clause(select)
     return [*([start.this] if start else []), *(join.this for join in select.args.get("joins") or [])]
 
 
 def _created(schema: str, dialect: str) -> list[tuple[str, exp.Create]]:
-    """Every table that a schema creates, by name; none if the DDL cannot be read."""
+    """Read every table that a schema creates, by name; none if the DDL cannot be read."""
     try:
         statements = parse_all(schema, dialect, max_characters=MAX_SCHEMA)
     except Unparsable:
@@ -152,7 +152,7 @@ def _created(schema: str, dialect: str) -> list[tuple[str, exp.Create]]:
 
 
 def _target(reference: exp.Reference) -> tuple[str, list[str]]:
-    """The table that a reference names, and the columns if it names any."""
+    """Read the table that a reference names, and the columns if it names any."""
     named = reference.this
     table = named.find(exp.Table)
     columns = _column_names(named.expressions) if isinstance(named, exp.Schema) else []
@@ -171,7 +171,7 @@ def _selects_around(column: exp.Column) -> Iterator[exp.Select]:
 
 
 def _sources(select: exp.Select) -> dict[str, str | None]:
-    """Name in the query to table, in lower case; None for a subquery or a common table expression."""
+    """Map names in the query to tables, in lower case; None for a subquery or a common table expression."""
     defined = {cte.alias.lower() for cte in select.root().find_all(exp.CTE)}
     return {
         source.alias_or_name.lower(): source.name.lower()

@@ -51,7 +51,7 @@ def _strange_literals(sql: str, database: Database) -> Iterator[str]:
 
 
 def _equalities(query: exp.Expr) -> Iterator[tuple[exp.Column, exp.Literal]]:
-    """Bare columns with the literals they must equal: not those of NOT IN, nor expressions over columns."""
+    """Find bare columns with the literals they must equal: not those of NOT IN, nor expressions over columns."""
     for node in query.find_all(exp.EQ, exp.In):
         if _is_negated(node):
             continue
@@ -63,7 +63,7 @@ def _equalities(query: exp.Expr) -> Iterator[tuple[exp.Column, exp.Literal]]:
 
 
 def _is_negated(node: exp.Expr) -> bool:
-    """Whether a NOT of the same query stands above a test, which then asks for the values that are left."""
+    """Tell whether a NOT of the same query stands above a test, which then asks for the values that are left."""
     above = node.find_ancestor(exp.Not, exp.Select)
     return isinstance(above, exp.Not)
 

@@ -109,7 +109,7 @@ class Side(NamedTuple):
         return cls(arm, setting or TRANSFER)
 
     def __str__(self) -> str:
-        """The label."""
+        """Write the label."""
         return self.arm if self.setting == TRANSFER else f"{self.arm}/{self.setting}"
 
 

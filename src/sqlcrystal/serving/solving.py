@@ -52,7 +52,7 @@ def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify:
 
 
 def presented(site: Site, question: Question) -> Database:
-    """The database as prompts show it: with its columns' values only where values may leave it."""
+    """Show the database as prompts do: with its columns' values only where values may leave it."""
     return site.presenter.present(question, profiled=site.entry.profile and site.entry.values == "allowed")
 
 

@@ -25,7 +25,7 @@ class Fallback:
         return self.solver.shown(question)
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
-        """The attempt that stands; its calls are those of both, the one that was answered with its SQL last."""
+        """Give the attempt that stands; its calls are those of both, the one that was answered with its SQL last."""
         remembered = self.solver.solve(question, cards)
         if not cards or not symptoms(remembered.sql, self.database):
             return remembered

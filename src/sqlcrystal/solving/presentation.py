@@ -58,7 +58,7 @@ class Presenter:
         return Excerpt(self._database, with_profile(schema, columns, question))
 
     def _columns(self) -> "tuple[ColumnProfile, ...]":
-        """What every column holds: read when the schema is new, and again after a while, since rows change."""
+        """Read the profile when the schema is new, and again after a while, since rows change."""
         from sqlcrystal.solving.profile import read_profile
 
         fingerprint, now = self._database.fingerprint(), monotonic()

@@ -31,7 +31,7 @@ WORD = re.compile(r"[^\W_]+")
 
 
 class ColumnProfile(Struct, frozen=True):
-    """What one column holds, as a prompt tells it."""
+    """The content of one column, as a prompt tells it."""
 
     table: str
     column: str
@@ -39,7 +39,7 @@ class ColumnProfile(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The line of a prompt, an SQL comment like an owner's own."""
+        """Write the line of a prompt, an SQL comment like an owner's own."""
         return f"-- {self.table}.{self.column}: {self.values}"
 
 
@@ -47,7 +47,7 @@ class Profiled(SingleShot):
     """Shows what the columns hold after the schema; never to be used where values may not leave the database."""
 
     def shown(self, question: Question) -> Database:
-        """The schema followed by the profile; reading it again is left to a database that remembers its results."""
+        """Add the profile to the schema; a database that remembers its results need not be read again for it."""
         return Excerpt(self.database, with_profile(self.database.schema(), read_profile(self.database), question))
 
 
@@ -66,12 +66,12 @@ def read_profile(database: Database) -> tuple[ColumnProfile, ...]:
 
 
 def with_profile(schema: str, profile: Sequence[ColumnProfile], question: Question) -> str:
-    """A schema followed by what its columns hold."""
+    """Add to a schema what its columns hold."""
     return "\n\n".join(filter(None, [schema.rstrip(), render_profile(profile, question)]))
 
 
 def render_profile(profile: Sequence[ColumnProfile], question: Question, *, room: int = ROOM) -> str:
-    """The lines in the order of the schema; where there is no room for all, those that share words with the question.
+    """Write the lines in the order of the schema; without room for all, those that share words with the question.
 
     While all fit, the text is the same for every question of a database, so that a prefix cache reads it once.
     """
@@ -92,12 +92,12 @@ def _that_fit(ranked: Sequence[int], lines: Sequence[str], room: int) -> Iterato
 
 
 def _words(text: str) -> set[str]:
-    """The words of a text in lower case and without a plural's s."""
+    """Split a text into words in lower case, without a plural's s."""
     return {word.lower().removesuffix("s") for word in WORD.findall(text)}
 
 
 def _values(database: Database, table: str, column: str) -> str:
-    """What a column holds: every value, a range, or frequent ones; and whether NULL is among them."""
+    """Tell what a column holds: every value, a range, or frequent ones; and whether NULL is among them."""
     source = exp.to_identifier(table, quoted=True)
     name = exp.to_identifier(column, quoted=True)
     every_row = exp.select(exp.column(name).as_("value")).from_(source)
@@ -135,7 +135,7 @@ def _look(database: Database, query: exp.Select, *, max_rows: int) -> tuple[Row,
 
 
 def _range(extremes: Row) -> str:
-    """The smallest and largest of numbers or of dates; empty for other texts, whose order says nothing."""
+    """Write the smallest and largest of numbers or of dates; nothing for other texts, whose order says nothing."""
     least, most = extremes[:2]
     numbers = all(isinstance(value, int | float) for value in (least, most))
     dates = all(isinstance(value, str) and DATE.fullmatch(value) for value in (least, most))
@@ -143,7 +143,7 @@ def _range(extremes: Row) -> str:
 
 
 def _literal(cell: Cell) -> str:
-    """A value as SQL writes it, on one line and not too long."""
+    """Write a value as SQL does, on one line and not too long."""
     if not isinstance(cell, str):
         return str(cell)
     text = " ".join(cell.split())

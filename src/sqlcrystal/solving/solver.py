@@ -22,7 +22,7 @@ class SingleShot:
         self.sampling = sampling
 
     def shown(self, question: Question) -> Database:  # noqa: ARG002
-        """The database as prompts show it, for this question and for the repair of its answer."""
+        """Give the database as prompts show it, for this question and for the repair of its answer."""
         return self.database
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:

@@ -43,7 +43,7 @@ class FrozenDesign(Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """A name for all parts together."""
+        """Name all parts together."""
         return _digest(self)
 
 
@@ -57,7 +57,7 @@ def freeze(study: StudyFile, plan: Design, world: World, path: Path) -> FrozenDe
 
 
 def frozen_design(study: StudyFile, plan: Design, world: World) -> FrozenDesign:
-    """The design as it is now."""
+    """Take down the design as it is now."""
     return FrozenDesign(
         study=study.name,
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -71,7 +71,7 @@ def frozen_design(study: StudyFile, plan: Design, world: World) -> FrozenDesign:
 
 
 def preregistration(study: StudyFile, plan: Design, world: World) -> Preregistration | None:
-    """How a study differs from the design that was frozen for it; None where none was."""
+    """Tell how a study differs from the design that was frozen for it; None where none was."""
     if not study.frozen:
         return None
     try:
@@ -96,7 +96,7 @@ def preregistration(study: StudyFile, plan: Design, world: World) -> Preregistra
 
 
 def _prompts(plan: Design, world: World) -> Iterator[tuple[str, Iterator[list[tuple[Message, ...]]]]]:
-    """The prompts of every solver, source and writer that the arms name, over examples."""
+    """Collect the prompts of every solver, source and writer that the arms name, over examples."""
     questions = [case.question for case in world.benchmark.cases]
     examples = list({question.database: question for question in reversed(questions)}.values())
     for name in _named(plan, "solver"):
@@ -108,7 +108,7 @@ def _prompts(plan: Design, world: World) -> Iterator[tuple[str, Iterator[list[tu
 
 
 def _named(plan: Design, factor: str) -> list[str]:
-    """The values of a factor over all arms; an arm without memory needs no source or writer of its own."""
+    """List the values of a factor over all arms; an arm without memory needs no source or writer of its own."""
     return sorted({getattr(planned.arm, factor) for planned in plan.arms if factor == "solver" or planned.remembers})
 
 
@@ -127,7 +127,7 @@ class _Listening:
         return self._reply
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Release nothing."""
 
 
 def _solved(name: str, question: Question, database: Database) -> list[tuple[Message, ...]]:
@@ -137,7 +137,7 @@ def _solved(name: str, question: Question, database: Database) -> list[tuple[Mes
 
 
 def _sourced(name: str, question: Question, database: Database) -> list[tuple[Message, ...]]:
-    """The prompts of a repair that never succeeds."""
+    """Collect the prompts of a repair that never succeeds."""
     episode = _example(question, database)
     model = _Listening(episode.sql)
     source = assembly.source(name, model=model, database=database)
@@ -146,7 +146,7 @@ def _sourced(name: str, question: Question, database: Database) -> list[tuple[Me
 
 
 def _written(name: str, question: Question, database: Database) -> list[tuple[Message, ...]]:
-    """The prompts of a writer that asks the model, and the memory section with its card."""
+    """Collect the prompts of a writer that asks the model, and the memory section with its card."""
     episode = _example(question, database)
     model = _Listening(episode.sql)
     written = assembly.writer(name, database=database, model=model).write(Ungated().verify(episode))
@@ -154,7 +154,7 @@ def _written(name: str, question: Question, database: Database) -> list[tuple[Me
 
 
 def _example(question: Question, database: Database) -> Episode:
-    """A repair over the first table of a database: a filter that finds nothing is taken away."""
+    """Make up a repair over the first table of a database: a filter that finds nothing is taken away."""
     table, columns = next(iter(spelled_layout(database.schema(), database.dialect).items()))
     right = f'SELECT "{columns[-1]}" FROM "{table}"'
     wrong = f"""{right} WHERE "{columns[-1]}" = 'nothing'"""

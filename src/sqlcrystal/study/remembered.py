@@ -33,7 +33,7 @@ Cards: TypeAlias = Once[tuple[str, str, str, str, QuestionKey, str, tuple[Messag
 
 
 def as_asked(question: Question) -> Wording:
-    """The question in these words: a paraphrase has the id of the question that it repeats."""
+    """Identify a question in these words: a paraphrase has the id of the question that it repeats."""
     return (*question.key, question.text)
 
 

@@ -127,7 +127,7 @@ def _units(design: Design, planned: PlannedArm, name: str, splits: Mapping[int, 
 
 
 def _worded(cases: Sequence[Case], setting: Setting) -> Iterator[tuple[int, Question]]:
-    """The questions as they are asked: in their own words, or in those of each paraphrase."""
+    """Give the questions as they are asked: in their own words, or in those of each paraphrase."""
     for case in cases:
         if not setting.reworded:
             yield 0, case.question

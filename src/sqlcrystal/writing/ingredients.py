@@ -38,19 +38,19 @@ class Ingredient(CardWriter):
         self._database = database
 
     def render(self, episode: Episode) -> str:
-        """The ingredient, or that there is none."""
+        """Write the ingredient, or that there is none."""
         tree = parse(episode.sql, self._database.dialect)
         return (self.pick(plain(tree)) if tree is not None else "") or NONE
 
     def spelled(self, name: str) -> str:
-        """A name as the schema spells it: trees are compared in lower case."""
+        """Spell a name as the schema does: trees are compared in lower case."""
         layout = spelled_layout(self._database.schema(), self._database.dialect)
         names = (*layout, *(column for columns in layout.values() for column in columns))
         return next((known for known in names if known.lower() == name), name)
 
     @abstractmethod
     def pick(self, query: exp.Query) -> str:
-        """The ingredient of a query whose columns name their tables."""
+        """Take the ingredient out of a query whose columns name their tables."""
 
 
 class Values(Ingredient):
@@ -59,7 +59,7 @@ class Values(Ingredient):
     name: ClassVar[str] = "W0-values"
 
     def pick(self, query: exp.Query) -> str:
-        """A line for each column and literal of one comparison."""
+        """Give a line for each column and literal of one comparison."""
         pairs = [
             f"{self.spelled(column.name)}: {literal.sql(grammar(self._database.dialect))}"
             for test in query.find_all(exp.Predicate)
@@ -76,7 +76,7 @@ class Joins(Ingredient):
     name: ClassVar[str] = "W0-joins"
 
     def pick(self, query: exp.Query) -> str:
-        """A line for each pair of columns that tables are joined on."""
+        """Give a line for each pair of columns that tables are joined on."""
         pairs = [
             " = ".join(f"{self.spelled(column.table)}.{self.spelled(column.name)}" for column in (left, right))
             for test in query.find_all(exp.EQ, exp.In)
@@ -92,7 +92,7 @@ class Names(Ingredient):
     name: ClassVar[str] = "W0-names"
 
     def pick(self, query: exp.Query) -> str:
-        """The tables, then the columns."""
+        """List the tables, then the columns."""
         layout = layout_of(self._database.schema(), self._database.dialect)
         known = {column for columns in layout.values() for column in columns}
         tables = sorted({self.spelled(table.name) for table in query.find_all(exp.Table) if table.name in layout})
@@ -106,7 +106,7 @@ class Skeleton(Ingredient):
     name: ClassVar[str] = "W0-skeleton"
 
     def pick(self, query: exp.Query) -> str:
-        """The query with every name and every literal masked."""
+        """Mask every name and every literal of the query."""
         return fence_sql(query.transform(_masked).sql(grammar(self._database.dialect)))
 
 
@@ -119,7 +119,7 @@ class QuestionOnly(CardWriter):
         super().__init__(database.fingerprint)
 
     def render(self, episode: Episode) -> str:
-        """The question."""
+        """Write the question."""
         return f"Q: {one_line(episode.question.text)}"
 
 
@@ -133,7 +133,7 @@ class Placebo(CardWriter):
         self._database = database
 
     def render(self, episode: Episode) -> str:
-        """A made-up pair, the same for the same episode."""
+        """Make up a pair, the same for the same episode."""
         schema = self._database.schema().lower()
         things = _draw([word for word in THINGS if word not in schema], episode)
         colours = _draw(COLOURS, episode)
@@ -147,12 +147,12 @@ class Placebo(CardWriter):
 
 
 def _of(test: exp.Expr, kind: type[exp.Column] | type[exp.Literal]) -> Iterator[exp.Expr]:
-    """The columns or literals of one comparison, without those of a query or comparison inside it."""
+    """Find the columns or literals of one comparison, without those of a query or comparison inside it."""
     return (node for node in test.find_all(kind) if node.find_ancestor(exp.Predicate, exp.Select) is test)
 
 
 def _other_side(test: exp.Expr) -> exp.Expr | None:
-    """The right side of an equality, or the column that a query inside IN gives."""
+    """Give the right side of an equality, or the column that a query inside IN gives."""
     if isinstance(test, exp.EQ):
         right: exp.Expr = test.expression
         return right
@@ -173,7 +173,7 @@ def _masked(node: exp.Expr) -> exp.Expr:
 
 
 def _draw(words: Sequence[str], episode: Episode) -> Iterator[str]:
-    """Words in an order that the episode decides."""
+    """Draw words in an order that the episode decides."""
     seed = f"{episode.question.database}\0{episode.question.id}"
     for number in count():
         yield words[int.from_bytes(hashlib.sha256(f"{seed}\0{number}".encode()).digest()[:4], "big") % len(words)]

@@ -70,7 +70,7 @@ def entries(name: str) -> tuple[QuarryQuestion, ...]:
 
 
 def paraphrases() -> dict[str, tuple[str, ...]]:
-    """Two other wordings each of 200 questions, by id."""
+    """Read two other wordings each of 200 questions, by id."""
     text = resources.files(__name__).joinpath("paraphrases.json").read_bytes()
     return msgspec.json.decode(text, type=dict[str, tuple[str, ...]])
 

@@ -71,7 +71,7 @@ def contrast_table(runs: Sequence[Facts]) -> Body | None:
 
 
 def _crossed(runs: Sequence[Facts]) -> str:
-    """A sentence on the contrasts whose answers were not all given by one runtime."""
+    """Name the contrasts whose answers were not all given by one runtime."""
     crossing = [finding for facts in runs for finding in oriented(facts) if len(finding.runtimes) > 1]
     if not crossing:
         return ""

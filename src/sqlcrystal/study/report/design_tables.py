@@ -67,7 +67,7 @@ def arms(facts: Facts) -> Body | None:
 
 
 def splits_in_words(facts: Facts) -> str:
-    """How questions were held out."""
+    """Tell how questions were held out."""
     manifest = facts.manifest
     if manifest.folds:
         return f"{manifest.folds} folds drawn with seed {manifest.fold_seed}: every question is held out once"
@@ -75,7 +75,7 @@ def splits_in_words(facts: Facts) -> str:
 
 
 def frozen_in_words(facts: Facts) -> str:
-    """Whether the design was frozen before it was run, and what is not as it was."""
+    """Tell whether the design was frozen before it was run, and what is not as it was."""
     frozen = facts.manifest.preregistration
     if frozen is None:
         return "not frozen before it was run"

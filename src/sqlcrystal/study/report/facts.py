@@ -149,7 +149,7 @@ class Facts:
         return self.compare_sides(Side(a.name), Side(b.name), method)
 
     def compare_sides(self, a: Side, b: Side, method: str = "") -> Comparison | None:
-        """b - a on the questions that both sides answered, or None where none could be judged."""
+        """Compare b with a on the questions that both sides answered; None where none could be judged."""
         key = (a, b, method or self.method)
         if key not in self._compared:
             pairs = pair_up(self._rows.get(a, ()), self._rows.get(b, ()))
@@ -158,7 +158,7 @@ class Facts:
         return self._compared[key]
 
     def runtimes(self, *sides: Side) -> tuple[str, ...]:
-        """What ran the weights for the answers of these sides, or for all answers; unknown in older ledgers."""
+        """Name the runtimes that answered for these sides, or for all; none in older ledgers."""
         rows = [row for side in sides for row in self._rows.get(side, ())] if sides else self.ledger.outcomes
         named = {runtime for row in rows for runtime in row.runtime.split(" + ") if runtime}
         return tuple(sorted(named))

@@ -32,7 +32,7 @@ Drawn = Figure | Absent
 
 
 def all_figures(facts: Facts, *, against_paper: bool = False) -> tuple[Drawn, ...]:
-    """The four figures of the paper and two of ours, or what each would need."""
+    """Draw the four figures of the paper and two of ours, or say what each would need."""
     paper = published().by_key if against_paper else {}
     return (
         crystallization(facts),
@@ -194,7 +194,7 @@ def intervals(
 
 
 def ingredients(facts: Facts) -> Drawn:
-    """The ladder of ingredients: each part of a card against no memory, up to the whole card."""
+    """Draw the ladder of ingredients: each part of a card against no memory, up to the whole card."""
     title = "What a card carries: one ingredient each, against no memory"
     parts, whole = findings(facts, INGREDIENTS), headline(facts)
     if len(parts) < 2 or whole is None:

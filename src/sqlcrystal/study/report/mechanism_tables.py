@@ -73,7 +73,7 @@ def permuted(facts: Facts) -> Body | None:
 
 
 def ingredients(facts: Facts) -> Body | None:
-    """One ingredient of a card each, against no memory and against the whole card."""
+    """Tabulate one ingredient of a card each, against no memory and against the whole card."""
     tested = findings(facts, INGREDIENTS)
     if not tested:
         return None

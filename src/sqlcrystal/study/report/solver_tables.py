@@ -13,7 +13,7 @@ REPAIRED = "engine-repair"
 
 
 def solvers(facts: Facts) -> Body | None:
-    """Every solver without memory and with the default's cards: accuracy, lifts, repair on signs, calls."""
+    """Tabulate every solver without memory and with the default's cards: accuracy, lifts, repair on signs, calls."""
     arms = [arm for arm in facts.arms.values() if not arm.remembers and facts.rows(arm)]
     arms += [arm for arm in facts.varying("solver") if arm not in arms]
     if facts.bare is None or len({arm.solver for arm in arms}) < 2:

@@ -295,7 +295,7 @@ def settings_per_seed(facts: Facts) -> Body | None:
 
 
 def paraphrases(facts: Facts) -> Body | None:
-    """Banked questions in other words: with the own card, without it, and without any."""
+    """Tabulate banked questions in other words: with the own card, without it, and without any."""
     names = {
         "paraphrase": "own card eligible",
         "paraphrase-others": "own card removed",
@@ -327,7 +327,7 @@ def _shows_own_card(facts: Facts, row: Outcome) -> bool:
 
 
 def known_before(facts: Facts) -> Body | None:
-    """The lift on questions that an earlier study had asked, and on those that are new."""
+    """Tabulate the lift on questions that an earlier study had asked, and on those that are new."""
     known = set(facts.ledger.known)
     if not known or not facts.headline:
         return None
