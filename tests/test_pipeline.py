@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cardbox import card
 from shop import QUESTION, RIGHT, WRONG, fenced, repairing, right
 from sqlcrystal.acquisition import FirstTry, LookFirst, Probing, SelfVote, Union
 from sqlcrystal.admission import Oracle
@@ -32,7 +33,8 @@ from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.pipeline import Lesson, answer, learn
 from sqlcrystal.protocols import Database, Source
 from sqlcrystal.solving import SingleShot
-from sqlcrystal.types import Admitted, Attempt, Message, Question, Rejected, Rows, Sampling
+from sqlcrystal.solving.fallback import Fallback
+from sqlcrystal.types import Admitted, Attempt, Card, Message, Question, Rejected, Retrieved, Rows, Sampling
 from sqlcrystal.writing import CapsuleWriter, Verbatim
 
 OTHER = Question(id="shop-2", database="shop", text="How many hardware items are cheap?")
@@ -152,6 +154,21 @@ def test_the_engine_repairs_what_looks_wrong_and_banks_what_looks_sound_whatever
     assert lesson.card is not None
     assert (lesson.card.sql, lesson.card.admission.signal) == (sound, "engine")
     assert learned(shop, sound, LookFirst(ScriptedModel([]), shop), "engine").effort.right_at_once
+
+
+def test_an_answer_that_fell_back_names_no_card(shop: Database) -> None:
+    class Remembering:
+        def recall(self, question: Question) -> Sequence[Retrieved]:
+            return [Retrieved(card(question.id), 0.9)]
+
+        def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
+            return [neighbour.card for neighbour in retrieved]
+
+    model = ScriptedModel(lambda messages, _: fenced(WRONG if "[Relevant experience" in messages[1].content else RIGHT))
+    fell_back = answer(QUESTION, memory=Remembering(), solver=Fallback(SingleShot(model, shop), shop), database=shop)
+    assert (fell_back.attempt.sql, fell_back.retrieved) == (RIGHT, ())
+    stood = answer(QUESTION, memory=Remembering(), solver=SingleShot(model, shop), database=shop)
+    assert len(stood.retrieved) == 1
 
 
 # ── the tables ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -69,7 +69,8 @@ def answer(question: Question, *, memory: Memory, solver: Solver, database: Data
     retrieved = tuple(memory.recall(question))
     attempt = solver.solve(question, memory.arrange(retrieved))
     execution = None if attempt.sql is None else database.execute(attempt.sql)
-    return Answer(attempt=attempt, retrieved=retrieved, execution=execution)
+    # A solver may fall back on the answer without cards: then none of them was in its prompt.
+    return Answer(attempt=attempt, retrieved=retrieved if attempt.cards else (), execution=execution)
 
 
 def repair(attempt: Attempt, *, trigger: Check, source: Source, accept: Check) -> Effort:
