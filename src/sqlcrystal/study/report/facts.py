@@ -109,18 +109,25 @@ class Facts:
     @cached_property
     def repairs(self) -> tuple[Outcome, ...]:
         """The repair pass without memory under the oracle, which gives P_K."""
-        return self._without_memory("repair")
+        side = self._without_memory("repair")
+        return self._rows[side] if side else ()
 
     @cached_property
     def engine_repairs(self) -> tuple[Outcome, ...]:
         """The same begun and accepted by what the engine shows, without an oracle, which gives P_E."""
+        side = self.engine_repair
+        return self._rows[side] if side else ()
+
+    @property
+    def engine_repair(self) -> Side | None:
+        """The arm and setting of that pass: the strongest rival that memory has without an oracle."""
         return self._without_memory("engine-repair")
 
-    def _without_memory(self, setting: str) -> tuple[Outcome, ...]:
-        passes = {name: rows for (name, made_for), rows in self._rows.items() if made_for == setting}
-        bare = [rows for name, rows in passes.items() if not self.arms[name].remembers]
-        unaided = [rows for rows in passes.values() if not any(row.cards for row in rows)]
-        return next(iter((*bare, *unaided)), ())
+    def _without_memory(self, setting: str) -> Side | None:
+        passes = {side: rows for side, rows in self._rows.items() if side.setting == setting}
+        bare = [side for side in passes if not self.arms[side.arm].remembers]
+        unaided = [side for side, rows in passes.items() if not any(row.cards for row in rows)]
+        return next(iter((*bare, *unaided)), None)
 
     @cached_property
     def reruns(self) -> tuple[Outcome, ...]:
@@ -156,6 +163,12 @@ class Facts:
             judged = any(pair.evaluable for pair in pairs)
             self._compared[key] = compare(to_outcomes(pairs), method=key[2]) if judged else None
         return self._compared[key]
+
+    @cached_property
+    def against_engine_repair(self) -> Comparison | None:
+        """P_M - P_E: the default memory in one shot against repair without memory and without an oracle."""
+        rival = self.engine_repair
+        return self.compare_sides(rival, Side(self.default.name)) if rival else None
 
     def runtimes(self, *sides: Side) -> tuple[str, ...]:
         """What ran the weights for the answers of these sides, or for all answers; unknown in older ledgers."""

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
 from sqlcrystal.study.report.comparisons import (
     DECISIONS,
     MECHANISM,
@@ -135,6 +136,7 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
     if summary.pe is not None:
         sentences.append(
             f"Repair without an oracle, on what the database engine shows, reaches {percent(summary.pe)}% (P_E)."
+            f"{_against_engine_repair(facts)}"
         )
     if summary.replay is not None:
         without_card = (
@@ -152,6 +154,15 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
         down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""
         sentences.append(f"{gained} of {plural(len(effects), 'database')} gain{down}.")
     return sentences
+
+
+def _against_engine_repair(facts: Facts) -> str:
+    """How memory does against the rival that needs no oracle either, in one sentence; empty where one was not run."""
+    versus = facts.against_engine_repair
+    if versus is None:
+        return ""
+    few = "; preliminary: fewer than three seeds" if versus.n_seeds < ENOUGH_SEEDS else ""
+    return f" Memory in one shot against it (P_M − P_E): {points(versus.delta_pp, 1)} points, {judged(versus)}{few}."
 
 
 def _title(finding: Finding) -> str:

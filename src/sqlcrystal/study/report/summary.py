@@ -69,6 +69,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     lift_ci_two_stage_pp: Interval | None
     lift_ci_question_level_pp: Interval | None
     lift_undefined: str
+    against_pe_pp: float | None
+    against_pe_ci_pp: Interval | None
+    against_pe_p: float | None
     cr: float | None
     cr_ci: Interval | None
     cr_interval: str
@@ -114,6 +117,7 @@ def summarize(facts: Facts) -> Summary:
         multiplicity=MULTIPLICITY,
         **_accuracies(facts),
         **_lift(headline(facts)),
+        **_against_engine_repair(facts.against_engine_repair),
         **_ratio(facts),
         **_sizes(facts),
     )
@@ -146,6 +150,15 @@ def _lift(lift: Finding | None) -> dict[str, Any]:
         "lift_undefined": lift.result.undefined if lift else "",
         "fixed": lift.result.fixed if lift else 0,
         "broke": lift.result.broke if lift else 0,
+    }
+
+
+def _against_engine_repair(result: Comparison | None) -> dict[str, Any]:
+    """Memory against repair that has no oracle."""
+    return {
+        "against_pe_pp": result.delta_pp if result else None,
+        "against_pe_ci_pp": _interval(result) if result else None,
+        "against_pe_p": result.p_value if result else None,
     }
 
 
