@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.comparison import Comparison, compare
 from sqlcrystal.measurement.intervals import METHODS
 from sqlcrystal.measurement.outcomes import QuestionTable, paired
-from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate
+from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate, whole_headroom
 from sqlcrystal.measurement.statistics import difference, equivalence
 
 Row = tuple[str, str, str, int, int]
@@ -266,3 +267,53 @@ def test_resamples_without_headroom_are_counted() -> None:
     rows = one_seed(memory=(1, 7, 2, 12), repaired=(20, 0, 0, 0))
     estimate = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0), method="two-stage", resamples=4000)
     assert estimate.undefined_share == pytest.approx(0.75**4, abs=0.03)
+
+
+class SeenOnce(NamedTuple):
+    """A question before and after repair."""
+
+    seed: int
+    question: str
+    database: str
+    right: bool
+    first_right: bool
+
+
+def seeds_of(*counts: tuple[int, int]) -> list[HeldOut]:
+    """Six databases of ten questions under each seed: in all of them so many lifts, and so many repairs."""
+    rows = []
+    for seed, (lifts, repairs) in enumerate(counts):
+        for group in range(6):
+            rows += [
+                HeldOut(
+                    database=f"d{group}",
+                    question=f"{seed}-{question}",
+                    seed=str(seed),
+                    floor=False,
+                    memory=question < (lifts + group) // 6,
+                    repair_floor=False,
+                    repaired=question < (repairs + 5 - group) // 6,
+                )
+                for question in range(10)
+            ]
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("counts", "pooled"),
+    [(((5, 1), (6, 20), (3, 19)), 100 * 14 / 40), (((5, 0), (6, 20), (3, 20)), 100 * 14 / 40)],
+    ids=["a seed with a headroom of one", "a seed without headroom"],
+)
+def test_the_ratio_pools_its_seeds_and_lies_in_its_interval(counts: tuple[tuple[int, int], ...], pooled: float) -> None:
+    estimate = ratio_estimate(outcomes=seeds_of(*counts), rng=np.random.default_rng(0))
+    assert estimate.value == pytest.approx(pooled)
+    assert estimate.shape == "bounded"
+    assert (estimate.low or 0) < (estimate.value or 0) < (estimate.high or 0)
+
+
+def test_a_headroom_over_all_questions_counts_each_of_them_once() -> None:
+    rows = [SeenOnce(seed, f"q{number}", "d", number < 6, number < 3) for seed in (1, 2) for number in range(10)]
+    whole = whole_headroom(rows)
+    assert whole is not None
+    assert (whole.n, whole.floor, whole.repaired, whole.headroom_pp) == (10, 3, 6, 30)
+    assert whole.share(15) == 50

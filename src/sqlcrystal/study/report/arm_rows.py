@@ -44,7 +44,7 @@ def arm_row(facts: Facts, arm: Arm) -> Row:
         *(percent(value) for value in facts.by_seed(rows).values()),
         percent(percent_right(rows)),
         points(lift.delta_pp) if lift and arm.remembers else NONE,
-        percent(ratio.ratio.mean) if ratio and arm.remembers else NONE,
+        percent(ratio.ratio.pooled) if ratio and arm.remembers else NONE,
     )
 
 

@@ -18,8 +18,10 @@ from sqlcrystal.measurement.ratio import (
     HeldOut,
     RatioEstimate,
     SeedCounts,
+    WholeHeadroom,
     crystallization_ratio,
     ratio_estimate,
+    whole_headroom,
 )
 from sqlcrystal.measurement.statistics import Equivalence, check_method, equivalence
 from sqlcrystal.types import CardId
@@ -209,6 +211,15 @@ class Facts:
                 for method in (self.method, self.beside)
             },
         )
+
+    @cached_property
+    def whole_headroom(self) -> WholeHeadroom | None:
+        """Repair over every question, held out or collected; None where the collection did not repair as P_K's does."""
+        side, collected = self._without_memory("repair"), self.rows(self.default, "collection")
+        alike = side is not None and self.arms[side.arm].source == self.default.source
+        if not alike or self.default.admission != "oracle" or not collected:
+            return None
+        return whole_headroom((*self.repairs, *(row for row in collected if not row.cards)))
 
     def _in_order(self, rows: Iterable[Outcome], keys: set[tuple[int, str]]) -> list[Outcome]:
         """The rows of these questions, seed by seed in the study's order."""

@@ -56,7 +56,7 @@ def exploration(facts: Facts) -> Body | None:
     if first and ratio:
         by_seed = dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True))
         seeds_shown = (percent(by_seed.get(seed), 0) for seed in facts.seeds)
-        rows.append((f"{first.name}, held-out questions", *seeds_shown, percent(ratio.ratio.mean)))
+        rows.append((f"{first.name}, held-out questions", *seeds_shown, percent(ratio.ratio.pooled)))
     columns = (
         "Exploring before the first answer",
         *(f"s{seed}" for seed in facts.seeds),

@@ -129,4 +129,4 @@ def _measured(facts: Facts, arm: Arm) -> tuple[str, ...]:
     if lift is None:
         return ()
     replay = percent(percent_right(facts.rows(arm, "replay")))
-    return percent(ratio.ratio.mean) if ratio else NONE, points(lift.delta_pp), replay
+    return percent(ratio.ratio.pooled) if ratio else NONE, points(lift.delta_pp), replay

@@ -47,7 +47,7 @@ def _cross_section(facts: Facts) -> Row:
         percent(repair_yield(facts.rows(facts.default, "collection")).percent),
         f"{percent(again, 0)} → {percent(replay, 0)}",
         points(lift.result.delta_pp, 1) if lift else NONE,
-        percent(ratio.ratio.mean) if ratio else NONE,
+        percent(ratio.ratio.pooled) if ratio else NONE,
     )
 
 

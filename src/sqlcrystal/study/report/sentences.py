@@ -17,7 +17,7 @@ from sqlcrystal.study.report.completeness import completeness
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.glossary import WORDS, source_note
 from sqlcrystal.study.report.summary import Summary
-from sqlcrystal.study.report.value_tables import database_effects
+from sqlcrystal.study.report.value_tables import budget_in_words, database_effects
 from sqlcrystal.study.report.verdict import NOT_JUDGED, NOTHING_BANKED, UNKNOWN
 from sqlcrystal.study.report.wording import interval, judged, kept_ratios, listed, percent, plural, points, probability
 
@@ -127,8 +127,15 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
         if ratio and summary.cr is not None and summary.verdict != NOTHING_BANKED:
             shape = kept_ratios(ratio.estimates[facts.method])
             share = (
-                f" Memory's lift is {percent(summary.cr)}% of what that adds (the crystallization ratio, CR; {shape})."
+                f" Memory's lift is {percent(summary.cr)}% of what that adds (the crystallization ratio, CR; {shape};"
+                f" {budget_in_words(facts)})."
             )
+            if summary.cr_all_questions is not None:
+                share += (
+                    f" Over all {plural(summary.n_all_questions or 0, 'question')}, not only the held-out ones, repair"
+                    f" reaches {percent(summary.pk_all_questions)}%; of that headroom the lift is"
+                    f" {percent(summary.cr_all_questions)}%."
+                )
         sentences.append(
             f"Repair on demand, where an oracle says which answers are wrong and nothing is stored, reaches"
             f" {percent(summary.pk)}% (P_K).{share}"

@@ -77,7 +77,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     cr_interval: str
     cr_ci_two_stage: Interval | None
     cr_per_seed: dict[int, float | None]
-    cr_alternative: float | None
+    cr_mean_of_seeds: float | None
+    cr_all_questions: float | None
+    pk_all_questions: float | None
+    n_all_questions: int | None
+    budget: int
     p0_evaluable: float | None
     pm_evaluable: float | None
     replay: float | None
@@ -164,16 +168,20 @@ def _against_engine_repair(result: Comparison | None) -> dict[str, Any]:
 
 def _ratio(facts: Facts) -> dict[str, Any]:
     """How much of the repair's gain memory keeps."""
-    ratio = facts.ratio(facts.default)
+    ratio, whole = facts.ratio(facts.default), facts.whole_headroom
     estimates = ratio.estimates if ratio else {}
     decided, two_stage = estimates.get(facts.method), estimates.get("two-stage")
     return {
-        "cr": ratio.ratio.mean if ratio else None,
+        "cr": ratio.ratio.pooled if ratio else None,
         "cr_ci": _ends(decided),
         "cr_interval": decided.shape or decided.undefined if decided else "",
         "cr_ci_two_stage": _ends(two_stage),
         "cr_per_seed": dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True)) if ratio else {},
-        "cr_alternative": ratio.ratio.against_own_floor if ratio else None,
+        "cr_mean_of_seeds": ratio.ratio.mean if ratio else None,
+        "cr_all_questions": whole.share(ratio.ratio.lift_pp) if ratio and whole else None,
+        "pk_all_questions": 100 * whole.repaired / whole.n if whole else None,
+        "n_all_questions": whole.n if whole else None,
+        "budget": facts.manifest.budget,
     }
 
 
