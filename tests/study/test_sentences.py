@@ -46,3 +46,33 @@ def test_the_summary_has_memory_against_repair_without_an_oracle() -> None:
 
 def test_nothing_is_said_against_a_rival_that_was_not_run() -> None:
     assert "P_M − P_E" not in more(synthetic_ledger(only=FEW))
+
+
+def test_answers_that_one_side_lacks_are_named_in_the_first_lines() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    kept = tuple(row for row in ledger.outcomes if row.arm != "none" or row.setting != "transfer" or row.seed != 13)
+    facts = Facts(msgspec.structs.replace(ledger, outcomes=kept))
+    said = sentences(facts, summarize(facts))
+    assert "Of 180 answers" in said.found
+    assert "90 held-out answers of one side have no answer of the other" in said.missing
+    assert ("What is missing", said.missing) in said.opening
+
+
+def test_accuracies_are_those_of_the_questions_that_both_sides_answered() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    kept = tuple(row for row in ledger.outcomes if row.arm != "none" or row.setting != "transfer" or row.seed != 13)
+    summary = summarize(Facts(msgspec.structs.replace(ledger, outcomes=kept)))
+    assert (summary.pm or 0) - (summary.p0 or 0) == pytest.approx(summary.lift_pp)
+
+
+def test_databases_that_were_not_there_are_named_in_the_first_lines() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    manifest = msgspec.structs.replace(ledger.manifest, missing_databases=("db_mill", "db_quay"))
+    facts = Facts(msgspec.structs.replace(ledger, manifest=manifest))
+    said = sentences(facts, summarize(facts))
+    assert said.missing == "2 databases of the benchmark were not there: db_mill and db_quay."
+
+
+def test_a_whole_study_has_three_first_lines() -> None:
+    facts = Facts(synthetic_ledger(only=FEW))
+    assert len(sentences(facts, summarize(facts)).opening) == 3

@@ -9,7 +9,7 @@ from sqlcrystal.measurement.adoption import Traced, Window, trace, trace_depth
 from sqlcrystal.measurement.card_use import BankUse, card_use
 from sqlcrystal.measurement.flips import Pair, breaks, fixes
 from sqlcrystal.measurement.substitution import Substitution, overlap
-from sqlcrystal.study.report.arm_rows import not_shown
+from sqlcrystal.study.report.arm_rows import grouped, not_shown
 from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, oriented
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.reruns import observed_drift
@@ -115,7 +115,7 @@ def _strength_row(finding: Finding) -> tuple[str, ...]:
     """The row of one contrast."""
     result, other, left = finding.result, finding.beside, finding.result.leave_one_out
     return (
-        _title_of(finding),
+        _title_of(finding) + (" (preliminary)" if finding.preliminary else ""),
         points(result.delta_pp),
         interval(other.ci_low_pp, other.ci_high_pp),
         probability(other.p_value),
@@ -252,18 +252,19 @@ def _substitution_row(name: str, shared: Substitution) -> Row:
 
 def card_usage(facts: Facts) -> Body | None:
     """How broadly the bank is used, by width."""
-    rows = []
-    for arm in sorted(facts.varying("k"), key=lambda arm: arm.k):
-        fixed = fixes(facts.pairs(facts.bare, arm))
-        used = [use for seed in facts.seeds if (use := _bank_use(facts, arm, seed, fixed)).cards]
-        if used:
-            total = str(sum(use.cards for use in used)), number(sum(use.slots for use in used))
-            rows.append((f"k={arm.k}", *total, *_ranges(used)))
+    arms = [arm for arm in sorted(facts.varying("k"), key=lambda arm: arm.k) if facts.cards(arm)]
     return Body(
         columns=("Width", "Cards", "Slots", "In a fix window %", "Top tenth's share %", "Gini", "Never retrieved %"),
-        rows=tuple(rows),
-        note="Ranges over seeds. A window shows co-occurrence, not what a single card caused.",
+        rows=grouped(facts, arms, _use_row, beside=(facts.default,)),
+        note="Ranges over the seeds that were run. A window shows co-occurrence, not what a single card caused.",
     )
+
+
+def _use_row(facts: Facts, arm: Arm) -> Row:
+    fixed = fixes(facts.pairs(facts.bare, arm))
+    used = [use for seed in facts.seeds_of(arm) if (use := _bank_use(facts, arm, seed, fixed)).cards]
+    total = str(sum(use.cards for use in used)), number(sum(use.slots for use in used))
+    return (f"k={arm.k}", *total, *_ranges(used))
 
 
 def _bank_use(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> BankUse:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlcrystal.errors import DataError
 from sqlcrystal.ledger.records import Arm, BankedCard, Ledger, Outcome, Side
@@ -57,6 +58,7 @@ class Facts:
         self._rows = {Side(*key): tuple(rows) for key, rows in grouped.items()}
         self._compared: dict[tuple[Side, Side, str], Comparison | None] = {}
         self._ratios: dict[str, Ratio | None] = {}
+        self._parts: dict[frozenset[int], Facts] = {}
 
     # ── which arm is which ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -102,11 +104,51 @@ class Facts:
             and all(getattr(arm, field) == getattr(self.default, field) for field in fixed)
         )
 
+    def seeds_of(self, arm: Arm) -> tuple[int, ...]:
+        """The seeds that an arm was run under, in the study's order."""
+        return tuple(seed for seed in self.seeds if seed in self._seeds[arm.name])
+
+    @cached_property
+    def _seeds(self) -> defaultdict[str, set[int]]:
+        seeds: defaultdict[str, set[int]] = defaultdict(set)
+        for row in self.ledger.outcomes:
+            seeds[row.arm].add(row.seed)
+        return seeds
+
+    def on(self, seeds: Collection[int]) -> "Facts":
+        """The study as it stands on some of its seeds, so that an arm of fewer seeds finds its like."""
+        kept = frozenset(seeds)
+        if kept >= set(self.seeds):
+            return self
+        if kept not in self._parts:
+            outcomes = tuple(row for row in self.ledger.outcomes if row.seed in kept)
+            cards = tuple(card for card in self.ledger.cards if card.seed in kept)
+            self._parts[kept] = Facts(replace(self.ledger, outcomes=outcomes, cards=cards), method=self.method)
+        return self._parts[kept]
+
     # ── who was right ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self, arm: Arm | None, setting: str = "transfer") -> tuple[Outcome, ...]:
         """The outcomes of an arm in a setting."""
         return () if arm is None else self._rows.get(Side(arm.name, setting), ())
+
+    @cached_property
+    def both(self) -> tuple[tuple[Outcome, ...], tuple[Outcome, ...]]:
+        """What no memory and the default answered of the questions that both did; all of it where one is not there."""
+        without, memory = self.rows(self.bare), self.rows(self.default)
+        shared = {(row.seed, row.question) for row in without} & {(row.seed, row.question) for row in memory}
+        if not shared:
+            return without, memory
+        return tuple(row for row in without if (row.seed, row.question) in shared), tuple(
+            row for row in memory if (row.seed, row.question) in shared
+        )
+
+    @property
+    def one_sided(self) -> int:
+        """Held-out answers of no memory or the default that the other has not, and that no comparison can use."""
+        if self.bare is None or not self.rows(self.default):
+            return 0
+        return sum(map(len, (self.rows(self.bare), self.rows(self.default)))) - sum(map(len, self.both))
 
     @cached_property
     def repairs(self) -> tuple[Outcome, ...]:
@@ -246,8 +288,8 @@ class Facts:
         return next((self._banks[name, seed] for name in (arm.name, *twins) if (name, seed) in self._banks), {})
 
     def cards(self, arm: Arm) -> list[BankedCard]:
-        """The cards an arm draws on, over all seeds."""
-        return [card for seed in self.seeds for card in self.bank(arm, seed).values()]
+        """The cards an arm draws on, over the seeds it was run under."""
+        return [card for seed in self.seeds_of(arm) for card in self.bank(arm, seed).values()]
 
     def window(self, arm: Arm, row: Outcome) -> list[BankedCard]:
         """The cards a question was shown, best first; a card of another arm's bank is looked up by its id."""

@@ -28,6 +28,8 @@ class Sentences(Struct, frozen=True, kw_only=True):
     asked: str
     found: str
     sure: str
+    missing: str
+    """Databases that were not there and answers that only one side has; empty where nothing is missing."""
     more: tuple[str, ...]
     supported: tuple[str, ...]
     open: tuple[str, ...]
@@ -35,8 +37,9 @@ class Sentences(Struct, frozen=True, kw_only=True):
 
     @property
     def opening(self) -> tuple[tuple[str, str], ...]:
-        """The three sentences a report begins with."""
-        return ("What was asked", self.asked), ("What was found", self.found), ("How sure", self.sure)
+        """The three sentences a report begins with, and a fourth where something is missing."""
+        lines = (("What was asked", self.asked), ("What was found", self.found), ("How sure", self.sure))
+        return (*lines, ("What is missing", self.missing)) if self.missing else lines
 
 
 def sentences(facts: Facts, summary: Summary) -> Sentences:
@@ -55,6 +58,7 @@ def sentences(facts: Facts, summary: Summary) -> Sentences:
         asked=_question_sentence(facts, summary),
         found=_result_sentence(summary, facts.split),
         sure=_certainty_sentence(lead, summary),
+        missing=_missing_sentence(facts),
         more=tuple(_more(facts, summary)),
         supported=tuple(_supported_sentence(finding) for finding in every if finding.supported),
         open=tuple(_open_sentence(finding) for finding in every if not finding.supported),
@@ -86,9 +90,26 @@ def _result_sentence(summary: Summary, split: str) -> str:
         )
     return (
         f"{percent(summary.p0)}% of the held-out answers are right without memory, {percent(summary.pm)}% with it:"
-        f" {points(summary.lift_pp, 1)} points. Of {summary.n_heldout:,} answers (question × {split}) memory fixed"
+        f" {points(summary.lift_pp, 1)} points. Of {summary.n_pairs:,} answers (question × {split}) memory fixed"
         f" {summary.fixed} and broke {summary.broke}."
     )
+
+
+def _missing_sentence(facts: Facts) -> str:
+    said, absent = [], facts.manifest.missing_databases
+    if absent:
+        were = "was" if len(absent) == 1 else "were"
+        said.append(f"{plural(len(absent), 'database')} of the benchmark {were} not there: {listed(absent)}.")
+    if facts.one_sided and facts.bare:
+        seeds = [
+            f"{arm.name} {len(facts.rows(arm)):,} ({facts.split}s {', '.join(map(str, facts.seeds_of(arm)))})"
+            for arm in (facts.bare, facts.default)
+        ]
+        said.append(
+            f"{plural(facts.one_sided, 'held-out answer')} of one side have no answer of the other and stand outside"
+            f" every comparison and share above: answered are {listed(seeds)}."
+        )
+    return " ".join(said)
 
 
 def _certainty_sentence(lift: Finding | None, summary: Summary) -> str:

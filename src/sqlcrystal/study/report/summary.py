@@ -90,6 +90,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     fixed: int
     broke: int
     n_heldout: int
+    n_pairs: int
+    one_sided: int
+    missing_databases: tuple[str, ...]
     n_heldout_per_seed: dict[int, int]
     n_questions: int
     n_banked: int
@@ -129,7 +132,7 @@ def summarize(facts: Facts) -> Summary:
 
 def _accuracies(facts: Facts) -> dict[str, Any]:
     """How often each side was right."""
-    bare, memory = facts.rows(facts.bare), facts.rows(facts.default)
+    bare, memory = facts.both
     return {
         "p0": percent_right(bare),
         "pm": percent_right(memory),
@@ -191,6 +194,9 @@ def _sizes(facts: Facts) -> dict[str, Any]:
     cards = {seed: len(facts.bank(facts.default, seed)) for seed in facts.seeds}
     return {
         "n_heldout": len(memory),
+        "n_pairs": len(facts.headline),
+        "one_sided": facts.one_sided,
+        "missing_databases": facts.manifest.missing_databases,
         "n_heldout_per_seed": {seed: sum(row.seed == seed for row in memory) for seed in facts.seeds},
         "n_questions": len({(row.database, row.question) for row in memory}),
         "n_banked": len(facts.rows(facts.default, "replay")),

@@ -58,7 +58,7 @@ def cr_main(facts: Facts) -> Body | None:
     result, beside = lift.result, lift.beside
     change = f"{points(result.delta_pp)} pp, {judged(result)}; fixed {result.fixed}, broke {result.broke}"
     other = METHOD_NAMES[facts.beside]
-    before, after = settings.accuracy(facts.rows(facts.bare)), settings.accuracy(facts.rows(facts.default))
+    before, after = map(settings.accuracy, facts.both)
     rows += [
         ("Held out: new questions over the same databases",),
         ("Transfer EX, %", percent(before.percent, 2), percent(after.percent, 2), change),
