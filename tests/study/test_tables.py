@@ -305,3 +305,24 @@ def test_a_collection_that_repairs_otherwise_gives_no_headroom_over_all_question
     )
     manifest = msgspec.structs.replace(ledger.manifest, arms=arms)
     assert Facts(msgspec.structs.replace(ledger, manifest=manifest)).whole_headroom is None
+
+
+def test_a_check_that_cannot_fail_is_not_printed_where_bare_answers_are_shared() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    first = {row.question: row for row in reversed(ledger.of("none", "transfer"))}
+    shared = tuple(
+        msgspec.structs.replace(row, right=first[row.question].right, sql=first[row.question].sql)
+        if (row.arm, row.setting) == ("none", "transfer")
+        else row
+        for row in ledger.outcomes
+    )
+    table = value_tables.flips(Facts(msgspec.structs.replace(ledger, outcomes=shared)))
+    assert table is not None
+    assert "shared by all seeds" in table.note
+    assert not re.search(r"\d+ questions? fixed under one seed", table.note)
+
+
+def test_bare_answers_asked_anew_for_every_seed_are_checked() -> None:
+    table = value_tables.flips(few())
+    assert table is not None
+    assert re.search(r"\d+ questions? fixed under one seed and broken under another\.", table.note)

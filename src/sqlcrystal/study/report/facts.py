@@ -151,6 +151,14 @@ class Facts:
         return sum(map(len, (self.rows(self.bare), self.rows(self.default)))) - sum(map(len, self.both))
 
     @cached_property
+    def shares_bare_answers(self) -> bool:
+        """Whether every question has one answer without memory, whatever the seed: it was asked once, not per seed."""
+        answers: defaultdict[str, set[tuple[str | None, bool]]] = defaultdict(set)
+        for row in self.rows(self.bare):
+            answers[row.question].add((row.sql, row.right))
+        return all(len(given) == 1 for given in answers.values())
+
+    @cached_property
     def repairs(self) -> tuple[Outcome, ...]:
         """The repair pass without memory under the oracle, which gives P_K."""
         side = self._without_memory("repair")
