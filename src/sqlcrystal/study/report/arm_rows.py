@@ -8,6 +8,7 @@ from sqlcrystal.study.report.comparisons import ROSTER, Finding, Planned, findin
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.value_tables import sample
+from sqlcrystal.study.report.window_tables import shown_windows
 from sqlcrystal.study.report.wording import (
     METHOD_NAMES,
     NONE,
@@ -127,7 +128,7 @@ def readings(facts: Facts, planned: Sequence[Planned]) -> Body | None:
     if not tested:
         return None
     rows = tuple(
-        (finding.factor, finding.asks, finding.name, effect(finding), finding.verdict, _reading(finding))
+        (finding.factor, finding.asks, finding.name, effect(finding), finding.verdict, _reading(facts, finding))
         for finding in tested
     )
     columns = ("Factor", "Question", "Contrast", "Δ transfer pp [95% CI]; p", "Status", "Reading")
@@ -137,8 +138,10 @@ def readings(facts: Facts, planned: Sequence[Planned]) -> Body | None:
     return Body(columns=columns, rows=rows, note=note)
 
 
-def _reading(finding: Finding) -> str:
-    claim = ROSTER[finding.key].reading
+def _reading(facts: Facts, finding: Finding) -> str:
+    claim, windows = ROSTER[finding.key].reading, shown_windows(facts, finding)
+    if windows is not None and windows.by_construction and not finding.supported:
+        return f"{windows.by_construction.capitalize()} ({percent(windows.same.percent, 0)}%)."
     if not claim:
         return NONE
     if finding.supported and finding.result.delta_pp > 0:

@@ -30,8 +30,8 @@ from sqlcrystal.study.report.wording import (
 NO_MEMORY = "outcomes without memory and with the default arm on held-out questions"
 REPAIR_PASS = "the held-out repair pass (setting repair)"
 SHARED = (
-    "Answers without memory were asked once and are shared by all seeds and by the repair pass: their own drift is in no"
-    " figure here, and no question can be fixed under one seed and broken under another."
+    "Answers without memory were asked once and are shared by all seeds and by the repair pass: their own drift is in"
+    " no figure here, and no question can be fixed under one seed and broken under another."
 )
 Row = tuple[str, ...]
 
