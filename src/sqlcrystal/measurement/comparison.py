@@ -1,10 +1,12 @@
 """Paired inference on anybody's outcomes: what `sqlcrystal compare` answers, and what stands beside every contrast."""
 
+from math import sqrt
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.measurement.heterogeneity import LeaveOneOut, between_database_sd, leave_one_out, new_database
+from sqlcrystal.measurement.heterogeneity import LeaveOneOut, leave_one_out, macro_average, new_database, spread, uneven
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD, RESAMPLES
 from sqlcrystal.measurement.outcomes import NO_SEED, PairedOutcomes
 from sqlcrystal.measurement.statistics import (
@@ -49,6 +51,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """How much the databases' true differences differ, as a standard deviation."""
     new_database_pp: tuple[float, float] | None
     """A 95 % prediction interval for the true difference in a database that was not in the study."""
+    macro_pp: float | None
+    """The mean over databases, each counting once, whatever its size."""
+    macro_ci_pp: tuple[float, float] | None
+    uneven: str
+    """A warning where one database holds half of the pairs or more; empty where none does."""
     fixed: int
     broke: int
     mcnemar_p: float
@@ -66,7 +73,10 @@ def compare(
     estimate = difference(outcomes=outcomes, rng=rng, method=method, resamples=resamples)
     # The spread between databases and what could be detected are properties of the data, not of the interval's method.
     scale = estimate if estimate.standard_error else difference(outcomes=outcomes, rng=rng)
-    between = between_database_sd(outcomes=outcomes)
+    found = spread(table=outcomes.differences)
+    # Databases that agree by luck would promise as much about a new one.
+    judged = found if not estimate.undefined else None
+    macro = macro_average(judged) if judged else None
     seeds = len(set(outcomes.seeds) - {NO_SEED})
     return Comparison(
         n=len(outcomes),
@@ -86,8 +96,11 @@ def compare(
         question_level=question_level(outcomes=outcomes) if estimate.undefined else None,
         detectable_pp=_detectable(scale),
         leave_one_out=leave_one_out(outcomes=outcomes),
-        between_sd_pp=between,
-        new_database_pp=new_database(estimate=scale, between_sd=between),
+        between_sd_pp=sqrt(found.between) if found else None,
+        new_database_pp=new_database(judged) if judged else None,
+        macro_pp=found.mean if found else None,
+        macro_ci_pp=(macro.low, macro.high) if macro else None,
+        uneven=uneven(table=outcomes.differences),
         fixed=outcomes.fixed,
         broke=outcomes.broke,
         mcnemar_p=mcnemar_p(fixed=outcomes.fixed, broke=outcomes.broke),
@@ -132,12 +145,16 @@ def mirrored(comparison: Comparison) -> Comparison:
         )
         if left
         else None,
-        new_database_pp=(-comparison.new_database_pp[1], -comparison.new_database_pp[0])
-        if comparison.new_database_pp
-        else None,
+        new_database_pp=_turned(comparison.new_database_pp),
+        macro_pp=_minus(comparison.macro_pp),
+        macro_ci_pp=_turned(comparison.macro_ci_pp),
         fixed=comparison.broke,
         broke=comparison.fixed,
     )
+
+
+def _turned(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    return (-ends[1], -ends[0]) if ends else None
 
 
 def _minus(value: float | None) -> float | None:

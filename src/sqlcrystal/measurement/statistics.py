@@ -7,7 +7,7 @@ from sqlcrystal.errors import ConfigError
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import Floats
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD, METHODS, RESAMPLES, Interval, Problem, student
-from sqlcrystal.measurement.outcomes import PairedOutcomes
+from sqlcrystal.measurement.outcomes import PairedOutcomes, QuestionTable
 
 ALPHA = 0.05
 POWER = 0.8
@@ -50,8 +50,20 @@ def difference(
     null: float = 0.0,
 ) -> Estimate:
     """The paired difference b - a in percentage points, clustered by database, with p against `null`."""
+    return difference_of(table=outcomes.differences, rng=rng, method=method, resamples=resamples, null=null)
+
+
+def difference_of(
+    *,
+    table: QuestionTable,
+    rng: np.random.Generator,
+    method: str = DEFAULT_METHOD,
+    resamples: int = RESAMPLES,
+    null: float = 0.0,
+) -> Estimate:
+    """The same from the sums of each question."""
     check_method(method)
-    problem = Problem(outcomes.differences, rng, resamples, null)
+    problem = Problem(table, rng, resamples, null)
     why = clusters.undefined(problem.sums, problem.sizes) or clusters.too_alike(problem.table)
     interval = None if why else METHODS[method](problem)
     counts = {"databases": len(problem.table.names), "questions": len(problem.table.values)}
@@ -77,7 +89,11 @@ def check_method(method: str) -> None:
 
 def question_level(*, outcomes: PairedOutcomes) -> Estimate:
     """The difference with questions for clusters: what one database alone can say, and about itself only."""
-    table = outcomes.differences
+    return question_level_of(table=outcomes.differences)
+
+
+def question_level_of(*, table: QuestionTable) -> Estimate:
+    """The same from the sums of each question."""
     sums, sizes = table.values.T
     why, value = "", float(sums.sum() / sizes.sum())
     if not sums.any():
@@ -157,16 +173,40 @@ def equivalence(
     alpha: float = ALPHA,
 ) -> Equivalence:
     """Hierarchical TOST: both one-sided tests against ± margin must reject, and something must differ to be tested."""
+    table = outcomes.differences
+    return equivalence_of(table=table, margin_pp=margin_pp, rng=rng, method=method, resamples=resamples, alpha=alpha)
+
+
+def equivalence_of(
+    *,
+    table: QuestionTable,
+    margin_pp: float,
+    rng: np.random.Generator,
+    method: str = DEFAULT_METHOD,
+    resamples: int = RESAMPLES,
+    alpha: float = ALPHA,
+) -> Equivalence:
+    """The same from the sums of each question, by the larger of two standard errors.
+
+    With few changes databases can agree by luck, and their spread then promises more than the changes themselves can:
+    so the error with questions for clusters is tested, too, with the degrees of freedom of the databases.
+    """
+    from scipy.special import stdtr
+
     if margin_pp <= 0:
         raise ConfigError(f"margin: {margin_pp:g} is no margin; it must be greater than 0 points")
     one_sided = []
     for null, side in ((-margin_pp, 1), (margin_pp, -1)):
-        tested = difference(outcomes=outcomes, rng=rng, method=method, resamples=resamples, null=null)
+        tested = difference_of(table=table, rng=rng, method=method, resamples=resamples, null=null)
         if tested.p_value is None:
             return Equivalence(
                 margin=margin_pp, p_value=None, equivalent=False, method=method, undefined=tested.undefined
             )
         inside = side * (tested.value - null) > 0
         one_sided.append(tested.p_value / 2 if inside else 1 - tested.p_value / 2)
+    alone = question_level_of(table=table)
+    if alone.standard_error is not None:
+        df = float(clusters.satterthwaite(sizes=table.totals[:, 1]))
+        one_sided.append(float(stdtr(df, (abs(alone.value) - margin_pp) / alone.standard_error)))
     p_value = max(one_sided)
     return Equivalence(margin=margin_pp, p_value=p_value, equivalent=p_value < alpha, method=method)

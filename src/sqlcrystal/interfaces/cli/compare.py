@@ -84,6 +84,12 @@ def _lines(comparison: "Comparison") -> list[str]:
             f"between databases: standard deviation {comparison.between_sd_pp:.2f} pp;"
             f" a new one may expect {_interval(*comparison.new_database_pp)}"
         )
+    if comparison.macro_ci_pp:
+        lines.append(
+            f"mean over databases, each counting once: {comparison.macro_pp:+.2f} {_interval(*comparison.macro_ci_pp)}"
+        )
+    if comparison.uneven:
+        lines.append(comparison.uneven)
     if comparison.detectable_pp:
         lines.append(f"data like these detect a difference of {comparison.detectable_pp:.2f} pp with 80 % power")
     return lines

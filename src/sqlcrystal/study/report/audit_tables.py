@@ -100,14 +100,17 @@ def strength(facts: Facts) -> Body | None:
         "Without one database (pp)",
         "SD between databases",
         "New database, 95%",
+        "Mean over databases, 95%",
         "Pairs left out",
     )
     note = (
         "Detectable: the smallest true difference that a study like this one finds with 80% power. Sign flip: exact"
         " over databases, at best 2^(1 − databases). New database: where the true difference of a database outside the"
-        " study is expected. McNemar's p treats pairs as independent, which clustered pairs are not. Left out: pairs"
-        " that could not be judged on both sides."
+        " study is expected, from the mean over databases, in which each counts once. McNemar's p treats pairs as"
+        " independent, which clustered pairs are not. Left out: pairs that could not be judged on both sides."
     )
+    warned = dict.fromkeys(finding.result.uneven for finding in oriented(facts) if finding.result.uneven)
+    note = " ".join([note, *(f"{warning[:1].upper()}{warning[1:]}." for warning in warned)])
     return Body(columns=columns, rows=tuple(map(_strength_row, oriented(facts))), note=note)
 
 
@@ -125,6 +128,7 @@ def _strength_row(finding: Finding) -> tuple[str, ...]:
         f"{points(left.low_pp)} to {points(left.high_pp)}" if left else NONE,
         percent(result.between_sd_pp, 2),
         interval(*result.new_database_pp) if result.new_database_pp else NONE,
+        f"{points(result.macro_pp)} {interval(*result.macro_ci_pp)}" if result.macro_ci_pp else points(result.macro_pp),
         str(result.unevaluable),
     )
 

@@ -119,6 +119,9 @@ def _certainty_sentence(lift: Finding | None, summary: Summary) -> str:
     few = " Answers of fewer than three seeds establish nothing." if lift.preliminary else ""
     if result.unevaluable:
         few += f" {plural(result.unevaluable, 'pair')} could not be judged and stand outside the test."
+    if result.uneven and result.macro_ci_pp:
+        mean = f"{points(result.macro_pp, 1)} points {interval(*result.macro_ci_pp, 1)}"
+        few += f" {_capital(result.uneven)}: {mean}."
     if result.p_value is None:
         return f"{_capital(summary.verdict)}: {judged(result).removeprefix('no clustered interval: ')}.{few}"
     ends = (

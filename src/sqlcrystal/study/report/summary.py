@@ -34,6 +34,9 @@ class ContrastSummary(Struct, frozen=True, kw_only=True):
     between_sd_pp: float | None
     leave_one_out_pp: Interval | None
     new_database_pp: Interval | None
+    macro_pp: float | None
+    macro_ci_pp: Interval | None
+    uneven: str
     fixed: int
     broke: int
     n: int
@@ -244,6 +247,9 @@ def _contrast(finding: Finding) -> ContrastSummary:
         between_sd_pp=result.between_sd_pp,
         leave_one_out_pp=(left.low_pp, left.high_pp) if left else None,
         new_database_pp=result.new_database_pp,
+        macro_pp=result.macro_pp,
+        macro_ci_pp=result.macro_ci_pp,
+        uneven=result.uneven,
         fixed=result.fixed,
         broke=result.broke,
         n=result.n,
