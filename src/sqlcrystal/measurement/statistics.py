@@ -1,5 +1,7 @@
 """Clustered inference for paired outcomes: pure, keyword-only functions with an explicit random generator."""
 
+from math import sqrt
+
 import numpy as np
 from msgspec import Struct
 
@@ -11,6 +13,8 @@ from sqlcrystal.measurement.outcomes import PairedOutcomes, QuestionTable
 
 ALPHA = 0.05
 POWER = 0.8
+LATTICE = 10_000
+"""Into how many steps the largest net change is divided where net changes are no whole questions."""
 LARGEST_CONVOLUTION = 200_000_000
 """Databases times net questions up to which sign flips are counted exactly: a fraction of a second."""
 
@@ -125,11 +129,13 @@ def sign_flip_p(*, outcomes: PairedOutcomes) -> float:
     """Exact two-sided p from turning the sign of each database's net change; at best 2^(1 - G) with G databases.
 
     It assumes nothing but that without an effect a database would as soon lose as gain what it gained. Net changes are
-    whole questions, so the distribution over all 2^G signs is a convolution, exact for any number of databases.
+    whole questions, so the distribution over all 2^G signs is a convolution, exact for any number of databases. Scores
+    other than 0 and 1 are put on a lattice first, so fine that it moves no more than the last digits.
     """
-    table = outcomes.differences
-    nets = np.abs(np.rint(table.totals[:, 0] / 100).astype(int))
-    observed = abs(int(np.rint(table.totals[:, 0].sum() / 100)))
+    net = outcomes.differences.totals[:, 0] / 100
+    whole = np.allclose(net, np.rint(net), rtol=0, atol=1e-9)
+    signed = np.rint(net if whole else net * (LATTICE / np.abs(net).max())).astype(int)
+    nets, observed = np.abs(signed), abs(int(signed.sum()))
     if len(nets) * int(nets.sum()) > LARGEST_CONVOLUTION:
         return _normal_tail(observed, float(np.sqrt(np.sum(nets.astype(float) ** 2))))
     chances = np.ones(1)
@@ -156,11 +162,19 @@ def mcnemar_p(*, fixed: int, broke: int) -> float:
     return min(1.0, 2 * float(bdtr(min(fixed, broke), fixed + broke, 0.5)))
 
 
-def detectable(*, standard_error: float, df: float, power: float = POWER) -> float:
-    """The smallest true difference that a two-sided 5 % t-test finds with the given power."""
+def detectable(*, standard_error: float, df: float, power: float = POWER, alpha: float = ALPHA) -> float:
+    """The smallest true difference that a two-sided t-test at level alpha finds with the given power."""
     from scipy.special import nctdtrinc, stdtrit
 
-    return float(nctdtrinc(df, 1 - power, float(stdtrit(df, 1 - ALPHA / 2)))) * standard_error
+    return float(nctdtrinc(df, 1 - power, float(stdtrit(df, 1 - alpha / 2)))) * standard_error
+
+
+def detectable_ends(*, standard_error: float, df: float) -> tuple[float, float]:
+    """A 95 % interval of it: a standard error from few databases is itself uncertain, by the χ² of its variance."""
+    from scipy.special import chdtri
+
+    middle = detectable(standard_error=standard_error, df=df)
+    return middle * sqrt(df / float(chdtri(df, 0.025))), middle * sqrt(df / float(chdtri(df, 0.975)))
 
 
 def equivalence(

@@ -7,6 +7,7 @@ from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement import leakage as leakage_audit
 from sqlcrystal.measurement.adoption import Traced, Window, trace, trace_depth
 from sqlcrystal.measurement.card_use import BankUse, card_use
+from sqlcrystal.measurement.comparison import Comparison
 from sqlcrystal.measurement.flips import Pair, breaks, fixes
 from sqlcrystal.measurement.substitution import Substitution, overlap
 from sqlcrystal.study.report.arm_rows import grouped, not_shown
@@ -124,13 +125,20 @@ def _strength_row(finding: Finding) -> tuple[str, ...]:
         probability(other.p_value),
         probability(result.sign_flip_p),
         probability(result.mcnemar_p),
-        percent(result.detectable_pp, 2),
+        _detected(result),
         f"{points(left.low_pp)} to {points(left.high_pp)}" if left else NONE,
         percent(result.between_sd_pp, 2),
         interval(*result.new_database_pp) if result.new_database_pp else NONE,
         f"{points(result.macro_pp)} {interval(*result.macro_ci_pp)}" if result.macro_ci_pp else points(result.macro_pp),
         str(result.unevaluable),
     )
+
+
+def _detected(result: Comparison) -> str:
+    """What could be detected, and how sure that figure itself is."""
+    ends = result.detectable_ci_pp
+    shown = percent(result.detectable_pp, 2)
+    return f"{shown} ({percent(ends[0], 1)} to {percent(ends[1], 1)})" if ends else shown
 
 
 def claims(runs: Sequence[Facts]) -> Body | None:
