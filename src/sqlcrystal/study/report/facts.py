@@ -196,6 +196,10 @@ class Facts:
         """The same questions under two arms."""
         return pair_up(self.rows(a, setting), self.rows(b, setting))
 
+    def pairs_of(self, a: Side, b: Side) -> tuple[Pair, ...]:
+        """The same questions under two arms, each in its setting."""
+        return pair_up(self._rows.get(a, ()), self._rows.get(b, ()))
+
     @cached_property
     def headline(self) -> tuple[Pair, ...]:
         """Memory against none, on held-out questions."""
@@ -211,7 +215,7 @@ class Facts:
         """b - a on the questions that both sides answered, or None where none could be judged."""
         key = (a, b, method or self.method)
         if key not in self._compared:
-            pairs = pair_up(self._rows.get(a, ()), self._rows.get(b, ()))
+            pairs = self.pairs_of(a, b)
             judged = any(pair.evaluable for pair in pairs)
             self._compared[key] = compare(to_outcomes(pairs), method=key[2]) if judged else None
         return self._compared[key]
