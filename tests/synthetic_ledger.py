@@ -151,7 +151,9 @@ class Study:
         if setting == "again":
             right = right != (draw("again", arm.name, seed, database, index) < 0.02)
         row = self.row(arm.name, setting, seed, database, index, right)
-        own = () if setting == "rerun" else tuple(sorted(bank, key=lambda card: draw("near", card, index))[: arm.k])
+        nearness = "near" if arm.retriever == "dense" else arm.retriever
+        ranked = sorted(bank, key=lambda card: draw(nearness, card, index))
+        own = () if setting == "rerun" else tuple(ranked[: arm.k])
         shown = sql_of(database, index, right=right, shown=bool(own))
         row = replace(
             row,

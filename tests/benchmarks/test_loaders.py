@@ -146,6 +146,7 @@ def test_missing_databases_are_listed_unless_they_may_be_skipped(tmp_path: Path)
     with pytest.raises(DataError, match=r"1 of 2 databases of own are missing: mall; pass --skip-missing"):
         benchmark.available(skip_missing=False)
     assert [case.question.database for case in benchmark.available(skip_missing=True).cases] == ["zoo"] * 3
+    assert benchmark.available(skip_missing=True).skipped == ("mall",)
     assert benchmark.only(["zoo"]).available(skip_missing=False).databases == ("zoo",)
     with pytest.raises(ConfigError, match="database: unknown value 'farm'; choose from mall, zoo"):
         benchmark.only(["farm"])

@@ -130,16 +130,16 @@ def test_elements_are_literals_limits_and_names_but_not_functions_or_aliases() -
 @pytest.mark.parametrize(
     ("sql", "text", "stands"),
     [
-        ("SELECT a FROM b WHERE c = -1", "WHERE limit_hours != -1", True),
-        ("SELECT a FROM b WHERE c = -1", "ORDER BY c LIMIT 1", False),
-        ("SELECT a FROM b WHERE c = 1", "WHERE limit_hours != -1", False),
-        ("SELECT a FROM b WHERE c = 1", "ORDER BY c\nLIMIT 1", False),
-        ("SELECT a FROM b WHERE c = d - 1", "WHERE c < 1.5", False),
-        ("SELECT a FROM b WHERE c = d - 1", "WHERE e IN (1, 2)", True),
+        ("SELECT a FROM b WHERE c = -7", "WHERE limit_hours != -7", True),
+        ("SELECT a FROM b WHERE c = -7", "ORDER BY c LIMIT 7", False),
+        ("SELECT a FROM b WHERE c = 7", "WHERE limit_hours != -7", False),
+        ("SELECT a FROM b WHERE c = 7", "ORDER BY c\nLIMIT 7", False),
+        ("SELECT a FROM b WHERE c = d - 7", "WHERE c < 7.5", False),
+        ("SELECT a FROM b WHERE c = d - 7", "WHERE e IN (7, 2)", True),
     ],
 )
 def test_a_number_is_traced_as_a_value_with_its_sign(sql: str, text: str, stands: bool) -> None:
-    number = next(element for element in elements(sql) if "1" in element)
+    number = next(element for element in elements(sql) if "7" in element)
     assert stands_in(number, text) is stands
 
 
@@ -151,6 +151,24 @@ def test_a_new_literal_is_traced_to_the_card_that_has_it() -> None:
     untraced = trace(pairs, lambda _: ["date = '2019-09-140'"])
     assert (traced.traced, traced.share_of_changed) == (1, 100.0)
     assert untraced.traced == 0
+
+
+@pytest.mark.parametrize("literal", ["''", "' '", "'%'", "'Y'", "0", "1", "1.0", "100"])
+def test_a_trivial_literal_is_no_element_that_a_card_could_teach(literal: str) -> None:
+    assert elements(f"SELECT state FROM trips WHERE state = {literal}") == {"state", "trips"}
+
+
+def test_an_empty_element_stands_in_no_text() -> None:
+    assert not stands_in("", "SELECT 1")
+    assert not stands_in(" ", "SELECT 1")
+
+
+def test_a_flip_whose_only_new_element_is_the_empty_string_is_traced_to_no_card() -> None:
+    pairs = pair_up(
+        [Answer(question="q", right=False, sql="SELECT name FROM trips")],
+        [Answer(question="q", right=True, sql="SELECT name FROM trips WHERE name <> ''")],
+    )
+    assert trace(pairs, lambda _: ["Q: which trips?", "SELECT name FROM trips"]).traced == 0
 
 
 def test_a_flip_that_only_drops_elements_brings_nothing_new() -> None:

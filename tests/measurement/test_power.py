@@ -1,17 +1,23 @@
 """Planning: the closed form, the simulator and the paper agree with each other."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from sqlcrystal.ledger.records import Outcome
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.ledger.records import Outcome, read_ledger, write_ledger
 from sqlcrystal.measurement.effort import CallProfile, effort
 from sqlcrystal.measurement.flips import pair_up
 from sqlcrystal.measurement.outcomes import QuestionTable
 from sqlcrystal.measurement.power import PlannedStudy, expected, expected_ratio, forecast, needed
+from sqlcrystal.measurement.prospect import prospect
 from sqlcrystal.measurement.simulation import as_it_stands, drawn, intervals, simulate
 from sqlcrystal.measurement.truth import Truth, sampling_variance, truth_from_pairs, without_noise
-from sqlcrystal.planning.pilot import PUBLISHED_CALLS, published_truth
+from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_family, pilot_truth, published_truth
+from sqlcrystal.study.report.facts import Facts
+from synthetic_ledger import synthetic_ledger
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +180,65 @@ def test_hours_are_unknown_until_somebody_has_measured_a_call(paper: Truth, pape
     assert effort(seen, PUBLISHED_CALLS).hours is None
     timed: CallProfile = replace(PUBLISHED_CALLS, seconds_per_call=2.0)
     assert effort(seen, timed, jobs=8).hours == pytest.approx(effort(seen, timed).calls * 2 / 8 / 3600, rel=1e-4)
+
+
+def test_a_family_asks_more_of_a_contrast(paper: Truth, papers_design: PlannedStudy) -> None:
+    alone, among = forecast(paper, papers_design), forecast(paper, replace(papers_design, family=4))
+    assert among.power < alone.power
+    assert among.detectable_pp > alone.detectable_pp
+    assert (needed(paper, replace(papers_design, family=4), "databases") or 0) > 10
+
+
+@pytest.mark.parametrize("lift_pp", [50.0, -70.0])
+def test_a_lift_that_cannot_be_is_refused(paper: Truth, papers_design: PlannedStudy, lift_pp: float) -> None:
+    with pytest.raises(ConfigError, match=r"cannot be; 62\.\d % are right without it"):
+        prospect(
+            paper,
+            PUBLISHED_CALLS,
+            replace(papers_design, lift_pp=lift_pp),
+            studies=50,
+            rng=np.random.default_rng(0),
+        )
+
+
+def test_a_pilot_in_which_nothing_changed_gives_no_nan(papers_design: PlannedStudy) -> None:
+    still = tuple(replace(database, fixed=0.0, broke=0.0) for database in published_truth().databases)
+    truth = replace(published_truth(), databases=still)
+    design = replace(papers_design, lift_pp=0.0, spread_pp=0.0)
+    foreseen = prospect(truth, PUBLISHED_CALLS, design, studies=50, rng=np.random.default_rng(0))
+    assert "nan" not in repr(foreseen)
+    assert [expected.interval_pp for expected in foreseen.expected] == [None, None]
+
+
+# ── a pilot's own contrasts ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def pilot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pilot")
+    write_ledger(synthetic_ledger(only=("none", "W0", "k=1", "k=10", "permuted")), folder)
+    return folder
+
+
+def test_any_contrast_of_a_pilot_can_be_planned_for(pilot: Path) -> None:
+    facts = Facts(read_ledger(pilot))
+    seen = facts.compare(facts.arms["k=1"], facts.arms["k=10"])
+    assert seen is not None
+    truth = pilot_truth(pilot, "k=1,k=10")
+    assert 100 * truth.lift == pytest.approx(seen.delta_pp, abs=0.1)
+    assert truth.name.startswith("k=10 − k=1")
+
+
+def test_a_contrast_may_name_settings(pilot: Path) -> None:
+    assert pilot_truth(pilot, "none/repair, W0").lift < 0
+
+
+def test_a_confirmatory_contrast_is_planned_within_its_family(pilot: Path) -> None:
+    designated = [one for one in read_ledger(pilot).manifest.contrasts if one.confirmatory]
+    assert pilot_family(pilot, "k=1,k=10") == len(designated) - 1 == 3
+    assert (pilot_family(pilot, "none,W0"), pilot_family(pilot, "none,k=10")) == (1, 1)
+
+
+def test_an_arm_that_the_pilot_lacks_is_named_with_the_choices(pilot: Path) -> None:
+    with pytest.raises(ConfigError, match="W9"):
+        pilot_truth(pilot, "none,W9")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.measurement import clusters
+from sqlcrystal.measurement import clusters, heterogeneity
 from sqlcrystal.measurement.comparison import Comparison, compare
 from sqlcrystal.measurement.intervals import METHODS
 from sqlcrystal.measurement.outcomes import QuestionTable, paired
-from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate
-from sqlcrystal.measurement.statistics import difference, equivalence
+from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate, whole_headroom
+from sqlcrystal.measurement.simulation import Population, drawn, simulate
+from sqlcrystal.measurement.statistics import difference, equivalence, equivalence_of
+from sqlcrystal.planning.pilot import published_truth
 
 Row = tuple[str, str, str, int, int]
 
@@ -176,6 +179,58 @@ def test_the_spread_between_databases_is_recovered_and_predicts_new_ones() -> No
     assert 0.92 <= hits / 300 <= 0.98
 
 
+def unequal(*sizes: int, lifts: Sequence[int]) -> list[Row]:
+    """Databases of so many questions each, so many of which are fixed."""
+    return [
+        (f"d{group}", f"q{question}", "1", 0, int(question < lift))
+        for group, (size, lift) in enumerate(zip(sizes, lifts, strict=True))
+        for question in range(size)
+    ]
+
+
+def test_a_database_that_holds_most_pairs_is_named_beside_the_mean_over_databases() -> None:
+    found = compare(paired(unequal(300, 40, 40, 40, 40, lifts=(60, 2, 1, 3, 2))))
+    assert found.uneven.startswith("d0 holds 65 % of the pairs")
+    assert found.macro_pp == pytest.approx((20 + 5 + 2.5 + 7.5 + 5) / 5)
+    assert found.macro_ci_pp is not None
+    assert found.macro_ci_pp[0] < found.macro_pp < found.macro_ci_pp[1]
+
+
+def test_databases_of_ordinary_sizes_call_for_no_warning() -> None:
+    assert compare(paired(unequal(60, 40, 40, 40, 40, lifts=(6, 2, 1, 3, 2)))).uneven == ""
+
+
+def test_databases_that_differ_by_chance_alone_still_leave_a_new_one_room() -> None:
+    """Not seeing a spread is not knowing that there is none: the interval is wider than the mean's own."""
+    found = compare(paired(databases(2, 5, 3, 6, 4)))
+    assert found.between_sd_pp == 0
+    assert found.new_database_pp is not None
+    assert found.macro_ci_pp is not None
+    assert found.new_database_pp[0] < found.macro_ci_pp[0] - 0.1
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.05])
+def test_a_new_database_is_held_as_often_as_the_interval_says(spread: float) -> None:
+    rng, truth = np.random.default_rng(7), published_truth()
+    drew = drawn(truth, studies=300, databases=11, lift=0.0434, spread=spread, rng=rng, questions=60)
+    parts = (drew.questions, drew.floor, drew.fixed, drew.broke)
+    seen = simulate(Population(*(part[:, :-1] for part in parts)), truth, seeds=3, held_out=0.3, rng=rng)
+    held = 0
+    for study, true in enumerate(drew.lift_pp[:, -1]):
+        found = heterogeneity.spread(table=seen.table(study))
+        ends = heterogeneity.new_database(found) if found else None
+        held += ends is None or ends[0] <= true <= ends[1]
+    assert 0.92 <= held / 300 <= 0.985
+
+
+def test_equivalence_is_seldom_found_at_the_margin_itself_however_few_answers_differ() -> None:
+    rng, shape = np.random.default_rng(3), (300, 10)
+    population = Population(np.full(shape, 60), np.full(shape, 0.4), np.full(shape, 0.025), np.zeros(shape))
+    seen = simulate(population, published_truth(), seeds=1, held_out=0.3, rng=rng)
+    found = sum(equivalence_of(table=seen.table(study), margin_pp=2.5, rng=rng).equivalent for study in range(300))
+    assert found / 300 <= 0.075
+
+
 def _answers(rng: np.random.Generator, effect: float) -> tuple[int, int]:
     """A pair that differs by `effect` in expectation; two pairs of five differ at all."""
     draw = rng.random()
@@ -266,3 +321,53 @@ def test_resamples_without_headroom_are_counted() -> None:
     rows = one_seed(memory=(1, 7, 2, 12), repaired=(20, 0, 0, 0))
     estimate = ratio_estimate(outcomes=rows, rng=np.random.default_rng(0), method="two-stage", resamples=4000)
     assert estimate.undefined_share == pytest.approx(0.75**4, abs=0.03)
+
+
+class SeenOnce(NamedTuple):
+    """A question before and after repair."""
+
+    seed: int
+    question: str
+    database: str
+    right: bool
+    first_right: bool
+
+
+def seeds_of(*counts: tuple[int, int]) -> list[HeldOut]:
+    """Six databases of ten questions under each seed: in all of them so many lifts, and so many repairs."""
+    rows = []
+    for seed, (lifts, repairs) in enumerate(counts):
+        for group in range(6):
+            rows += [
+                HeldOut(
+                    database=f"d{group}",
+                    question=f"{seed}-{question}",
+                    seed=str(seed),
+                    floor=False,
+                    memory=question < (lifts + group) // 6,
+                    repair_floor=False,
+                    repaired=question < (repairs + 5 - group) // 6,
+                )
+                for question in range(10)
+            ]
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("counts", "pooled"),
+    [(((5, 1), (6, 20), (3, 19)), 100 * 14 / 40), (((5, 0), (6, 20), (3, 20)), 100 * 14 / 40)],
+    ids=["a seed with a headroom of one", "a seed without headroom"],
+)
+def test_the_ratio_pools_its_seeds_and_lies_in_its_interval(counts: tuple[tuple[int, int], ...], pooled: float) -> None:
+    estimate = ratio_estimate(outcomes=seeds_of(*counts), rng=np.random.default_rng(0))
+    assert estimate.value == pytest.approx(pooled)
+    assert estimate.shape == "bounded"
+    assert (estimate.low or 0) < (estimate.value or 0) < (estimate.high or 0)
+
+
+def test_a_headroom_over_all_questions_counts_each_of_them_once() -> None:
+    rows = [SeenOnce(seed, f"q{number}", "d", number < 6, number < 3) for seed in (1, 2) for number in range(10)]
+    whole = whole_headroom(rows)
+    assert whole is not None
+    assert (whole.n, whole.floor, whole.repaired, whole.headroom_pp) == (10, 3, 6, 30)
+    assert whole.share(15) == 50

@@ -104,7 +104,7 @@ def test_no_discordant_pairs_is_no_evidence() -> None:
 
 def test_no_headroom_makes_the_ratio_undefined_and_keeps_the_lift() -> None:
     ratio = crystallization_ratio(seeds=[SeedCounts(n=100, floor=50, memory=60, repaired=50, repair_floor=50)])
-    assert ratio.mean is None
+    assert ratio.pooled is None
     assert ratio.lift_pp == 10
 
 
@@ -138,7 +138,7 @@ def test_the_ratio_estimate_agrees_with_the_counts() -> None:
         for seed in ("13", "42", "7")
     ]
     estimate = ratio_estimate(outcomes=rows, rng=rng)
-    assert estimate.value == pytest.approx(crystallization_ratio(seeds=counts).mean)
+    assert estimate.value == pytest.approx(crystallization_ratio(seeds=counts).pooled)
     assert estimate.shape == "bounded"
     assert (estimate.low or 0) < (estimate.value or 0) < (estimate.high or 0)
 

@@ -90,7 +90,7 @@ def test_the_summary_agrees_with_the_outcomes() -> None:
     assert summary.fixed - summary.broke == sum(r.right for r in memory) - sum(r.right for r in bare)
     ratio = facts.ratio(facts.default)
     assert ratio is not None
-    assert summary.cr == crystallization_ratio(seeds=list(ratio.counts.values())).mean
+    assert summary.cr == crystallization_ratio(seeds=list(ratio.counts.values())).pooled
     assert (summary.n_heldout, summary.n_databases, summary.seeds) == (len(memory), 10, SEEDS)
 
 
@@ -283,3 +283,46 @@ def test_cards_that_a_permutation_cannot_move_are_counted() -> None:
     table = mechanism_tables.permuted(Facts(msgspec.structs.replace(ledger, cards=cards)))
     assert table is not None
     assert "18 of 54 cards could not be moved" in table.note
+
+
+def test_the_ratio_over_all_questions_and_of_each_seed_stands_beside_the_pooled_one() -> None:
+    facts = few()
+    table, whole = value_tables.cr_main(facts), facts.whole_headroom
+    assert table is not None
+    assert whole is not None
+    asked = {row.question for row in (*facts.repairs, *facts.rows(facts.default, "collection"))}
+    assert whole.n == len(asked) > len({row.question for row in facts.repairs})
+    rows = {row[0]: row for row in table.rows}
+    assert "Crystallization ratio: lift over repair headroom, K = 3" in rows
+    assert rows["CR, % (mean of the seeds)"][3].startswith("seeds 42/7/13: ")
+    assert rows["CR, % (headroom over all questions)"][2] == f"{summarize(facts).cr_all_questions:.1f}"
+
+
+def test_a_collection_that_repairs_otherwise_gives_no_headroom_over_all_questions() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    arms = tuple(
+        msgspec.structs.replace(arm, source="T1") if arm.name == "none" else arm for arm in ledger.manifest.arms
+    )
+    manifest = msgspec.structs.replace(ledger.manifest, arms=arms)
+    assert Facts(msgspec.structs.replace(ledger, manifest=manifest)).whole_headroom is None
+
+
+def test_a_check_that_cannot_fail_is_not_printed_where_bare_answers_are_shared() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    first = {row.question: row for row in reversed(ledger.of("none", "transfer"))}
+    shared = tuple(
+        msgspec.structs.replace(row, right=first[row.question].right, sql=first[row.question].sql)
+        if (row.arm, row.setting) == ("none", "transfer")
+        else row
+        for row in ledger.outcomes
+    )
+    table = value_tables.flips(Facts(msgspec.structs.replace(ledger, outcomes=shared)))
+    assert table is not None
+    assert "shared by all seeds" in table.note
+    assert not re.search(r"\d+ questions? fixed under one seed", table.note)
+
+
+def test_bare_answers_asked_anew_for_every_seed_are_checked() -> None:
+    table = value_tables.flips(few())
+    assert table is not None
+    assert re.search(r"\d+ questions? fixed under one seed and broken under another\.", table.note)

@@ -30,6 +30,8 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     cases: tuple[Case, ...]
     locations: dict[str, str]
     missing: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Databases that were missing, and whose questions were left out because they might be."""
 
     @property
     def databases(self) -> tuple[str, ...]:
@@ -73,7 +75,7 @@ class Benchmark(Struct, frozen=True, kw_only=True):
         here = [name for name in self.databases if name not in self.missing]
         if not here:
             raise DataError(f"--data: none of the databases of {self.name} is there: {', '.join(self.missing)}")
-        return self.only(here)
+        return replace(self.only(here), skipped=self.missing)
 
 
 def make_benchmark(name: str, cases: list[Case], locations: dict[str, str]) -> Benchmark:

@@ -181,6 +181,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     """Into how many folds the questions were dealt; 0 for the paper's splits, one for each seed."""
     fold_seed: int = 0
     """The seed that dealt them."""
+    missing_databases: tuple[str, ...] = ()
+    """Databases of the benchmark that were not there, and whose questions were skipped."""
     preregistration: Preregistration | None = None
     """None where the design was not frozen before it was run."""
 

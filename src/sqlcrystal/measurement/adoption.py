@@ -19,6 +19,8 @@ Window = Callable[[Pair], Sequence[str]]
 NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 OPERANDS = (*NAMES, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN)
 NUMBER = re.compile(r"-?[\d.]+")
+TRIVIAL_NUMBER = re.compile(r"(0|1|100)(\.0*)?")
+"""Numbers that come with counting, comparing and percentages, whatever a card shows; -1 is a mark that cards teach."""
 
 
 class Traced(Struct, frozen=True, kw_only=True):
@@ -50,9 +52,10 @@ class DeepWindow(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=65_536)
 def elements(sql: str | None, dialect: str = "sqlite") -> frozenset[str]:
-    """Value literals, LIMIT clauses and identifiers of a query, without functions and names of under three letters.
+    """Value literals, LIMIT clauses and identifiers of a query, without functions and whatever says nothing.
 
-    Short names are aliases more often than columns, and every card has them.
+    Names of under three letters are aliases more often than columns, and every card has them; so has every text the
+    empty string, and almost every query a 0 or a 1.
     """
     try:
         tokens = tokenize(sql or "", dialect)
@@ -63,15 +66,21 @@ def elements(sql: str | None, dialect: str = "sqlite") -> frozenset[str]:
         after = tokens[index + 1] if index + 1 < len(tokens) else None
         if token.token_type is TokenType.LIMIT and after is not None:
             constants.add(f"limit {after.text}")
-        elif token.token_type is TokenType.STRING:
+        elif token.token_type is TokenType.STRING and _tells(token.text):
             constants.add(token.text)
         elif token.token_type is TokenType.NUMBER:
             before = [earlier.token_type for earlier in tokens[max(0, index - 2) : index]]
-            if before[-1:] != [TokenType.LIMIT]:
-                constants.add(f"-{token.text}" if _is_sign(before) else token.text)
+            number = f"-{token.text}" if _is_sign(before) else token.text
+            if before[-1:] != [TokenType.LIMIT] and not TRIVIAL_NUMBER.fullmatch(number):
+                constants.add(number)
         elif token.token_type in NAMES and len(token.text) >= 3 and not _opens(after):
             constants.add(token.text.lower())
     return frozenset(constants)
+
+
+def _tells(literal: str) -> bool:
+    """Whether a literal holds more than one letter or digit: '', '%' and 'Y' stand in almost any text."""
+    return sum(character.isalnum() for character in literal) > 1
 
 
 def _is_sign(before: Sequence[TokenType]) -> bool:
@@ -90,7 +99,9 @@ def new_elements(pair: Pair, dialect: str = "sqlite") -> frozenset[str]:
 
 
 def stands_in(element: str, text: str) -> bool:
-    """Whether an element stands in a text as a whole word, or a number as a whole value."""
+    """Whether an element stands in a text as a whole word, or a number as a whole value; an empty one never does."""
+    if not element.strip():
+        return False
     start, end = (r"(?<![\w.-])(?<!limit )", r"(?![\w]|\.\d)") if NUMBER.fullmatch(element) else (r"(?<!\w)", r"(?!\w)")
     return re.search(f"{start}{re.escape(element)}{end}", " ".join(text.split()), re.IGNORECASE) is not None
 

@@ -1,15 +1,19 @@
 """Paired inference on anybody's outcomes: what `sqlcrystal compare` answers, and what stands beside every contrast."""
 
+from math import sqrt
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.measurement.heterogeneity import LeaveOneOut, between_database_sd, leave_one_out, new_database
+from sqlcrystal.measurement.heterogeneity import LeaveOneOut, leave_one_out, macro_average, new_database, spread, uneven
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD, RESAMPLES
-from sqlcrystal.measurement.outcomes import NO_SEED, PairedOutcomes
+from sqlcrystal.measurement.multiplicity import holm
+from sqlcrystal.measurement.outcomes import NO_SEED, ArmScores, PairedOutcomes
 from sqlcrystal.measurement.statistics import (
     Estimate,
     detectable,
+    detectable_ends,
     difference,
     mcnemar_p,
     question_level,
@@ -44,11 +48,18 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """With questions for clusters, only where databases give no interval: it speaks for these databases alone."""
     detectable_pp: float | None
     """The smallest true difference that a study like this one finds with 80 % power."""
+    detectable_ci_pp: tuple[float, float] | None
+    """Its 95 % interval, from how uncertain the standard error itself is."""
     leave_one_out: LeaveOneOut | None
     between_sd_pp: float | None
     """How much the databases' true differences differ, as a standard deviation."""
     new_database_pp: tuple[float, float] | None
     """A 95 % prediction interval for the true difference in a database that was not in the study."""
+    macro_pp: float | None
+    """The mean over databases, each counting once, whatever its size."""
+    macro_ci_pp: tuple[float, float] | None
+    uneven: str
+    """A warning where one database holds half of the pairs or more; empty where none does."""
     fixed: int
     broke: int
     mcnemar_p: float
@@ -66,7 +77,10 @@ def compare(
     estimate = difference(outcomes=outcomes, rng=rng, method=method, resamples=resamples)
     # The spread between databases and what could be detected are properties of the data, not of the interval's method.
     scale = estimate if estimate.standard_error else difference(outcomes=outcomes, rng=rng)
-    between = between_database_sd(outcomes=outcomes)
+    found = spread(table=outcomes.differences)
+    # Databases that agree by luck would promise as much about a new one.
+    judged = found if not estimate.undefined else None
+    macro = macro_average(judged) if judged else None
     seeds = len(set(outcomes.seeds) - {NO_SEED})
     return Comparison(
         n=len(outcomes),
@@ -85,9 +99,13 @@ def compare(
         sign_flip_p=sign_flip_p(outcomes=outcomes),
         question_level=question_level(outcomes=outcomes) if estimate.undefined else None,
         detectable_pp=_detectable(scale),
+        detectable_ci_pp=_detectable_ends(scale),
         leave_one_out=leave_one_out(outcomes=outcomes),
-        between_sd_pp=between,
-        new_database_pp=new_database(estimate=scale, between_sd=between),
+        between_sd_pp=sqrt(found.between) if found else None,
+        new_database_pp=new_database(judged) if judged else None,
+        macro_pp=found.mean if found else None,
+        macro_ci_pp=(macro.low, macro.high) if macro else None,
+        uneven=uneven(table=outcomes.differences),
         fixed=outcomes.fixed,
         broke=outcomes.broke,
         mcnemar_p=mcnemar_p(fixed=outcomes.fixed, broke=outcomes.broke),
@@ -104,10 +122,48 @@ def _detectable(estimate: Estimate) -> float | None:
     return detectable(standard_error=estimate.standard_error, df=estimate.df)
 
 
+def _detectable_ends(estimate: Estimate) -> tuple[float, float] | None:
+    if estimate.standard_error is None or estimate.df is None:
+        return None
+    return detectable_ends(standard_error=estimate.standard_error, df=estimate.df)
+
+
 def _status(seeds: int) -> str:
     if not seeds:
         return "one run of each"
     return "complete" if seeds >= ENOUGH_SEEDS else "preliminary: fewer than three seeds"
+
+
+class FamilyMember(Struct, frozen=True, kw_only=True):
+    """One arm against the baseline, with its p adjusted over all arms that were compared."""
+
+    arm: str
+    comparison: Comparison
+    p_holm: float | None
+
+
+class ArmFamily(Struct, frozen=True, kw_only=True):
+    """Several arms against one baseline: one family."""
+
+    baseline: str
+    members: tuple[FamilyMember, ...]
+
+
+def compare_arms(
+    scores: ArmScores, *, method: str = DEFAULT_METHOD, resamples: int = RESAMPLES, rng_seed: int = 0
+) -> ArmFamily:
+    """Compare every arm with the first; Holm's adjustment runs over all of them."""
+    baseline, *others = scores.arms
+    compared = {
+        arm: compare(scores.pair(baseline, arm), method=method, resamples=resamples, rng_seed=rng_seed)
+        for arm in others
+    }
+    adjusted = holm([comparison.p_value for comparison in compared.values()])
+    members = (
+        FamilyMember(arm=arm, comparison=comparison, p_holm=p_holm)
+        for (arm, comparison), p_holm in zip(compared.items(), adjusted, strict=True)
+    )
+    return ArmFamily(baseline=baseline, members=tuple(members))
 
 
 def mirrored(comparison: Comparison) -> Comparison:
@@ -132,12 +188,16 @@ def mirrored(comparison: Comparison) -> Comparison:
         )
         if left
         else None,
-        new_database_pp=(-comparison.new_database_pp[1], -comparison.new_database_pp[0])
-        if comparison.new_database_pp
-        else None,
+        new_database_pp=_turned(comparison.new_database_pp),
+        macro_pp=_minus(comparison.macro_pp),
+        macro_ci_pp=_turned(comparison.macro_ci_pp),
         fixed=comparison.broke,
         broke=comparison.fixed,
     )
+
+
+def _turned(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    return (-ends[1], -ends[0]) if ends else None
 
 
 def _minus(value: float | None) -> float | None:

@@ -1,15 +1,17 @@
-"""Paired outcomes from files: anybody's PAIRS.csv, or two files that `sqlcrystal score --out` wrote."""
+"""Scores of arms from files: anybody's CSV with a column for each, or files that `sqlcrystal score --out` wrote."""
 
 import csv
 from collections.abc import Iterator, Sequence
+from math import nan
 from pathlib import Path
 
 from sqlcrystal.errors import DataError
 from sqlcrystal.measurement.flips import UNEVALUABLE
-from sqlcrystal.measurement.outcomes import NO_SEED, PairedOutcomes, paired
+from sqlcrystal.measurement.outcomes import NO_SEED, ArmScores, PairedOutcomes
 
-PAIR_COLUMNS = ("database", "question", "a", "b")
-"""A column `seed` may stand beside them."""
+KEY_COLUMNS = ("database", "question")
+"""A column `seed` may stand beside them; the others are arms."""
+PAIR_COLUMNS = (*KEY_COLUMNS, "a", "b")
 SCORE_COLUMNS = ("question_id", "database", "verdict", "kind")
 
 Line = tuple[int, dict[str, str]]
@@ -17,66 +19,101 @@ Line = tuple[int, dict[str, str]]
 
 def read_outcomes(files: Sequence[Path]) -> PairedOutcomes:
     """Read one file of pairs, or pair two score files question by question."""
+    scores = read_arms(files)
+    if len(scores.arms) > 2:
+        raise DataError(f"{len(scores.arms)} arms: {', '.join(scores.arms)}; name two of them")
+    return scores.pair(*scores.arms)
+
+
+def read_arms(files: Sequence[Path], arms: Sequence[str] = ()) -> ArmScores:
+    """Read one file with a column for each arm, or a file of `sqlcrystal score --out` for each arm."""
     if len(files) == 1:
-        return read_pairs(files[0])
-    if len(files) == 2:
-        return pair_scores(files[0], files[1])
-    raise DataError(f"{len(files)} files; give one file of pairs, or two that `sqlcrystal score --out` wrote")
+        return _read_columns(files[0], arms)
+    if not files or arms:
+        raise DataError("name arms of one file of pairs, or give two files or more that `sqlcrystal score --out` wrote")
+    return _read_scores(files)
 
 
 def read_pairs(path: Path) -> PairedOutcomes:
     """Read PAIRS.csv; every defect is one line naming the row."""
-    return paired(
-        (
-            row["database"],
-            row["question"],
-            row.get("seed") or NO_SEED,
-            _bit(path, line, row, "a"),
-            _bit(path, line, row, "b"),
-        )
-        for line, row in _rows(path, PAIR_COLUMNS)
+    scores = _read_columns(path, PAIR_COLUMNS[2:])
+    return scores.pair("a", "b")
+
+
+def _read_columns(path: Path, named: Sequence[str]) -> ArmScores:
+    """Read a column for each arm: those named; else a and b; else all that are neither question nor seed."""
+    columns = _columns(path)
+    others = [name for name in columns if name not in (*KEY_COLUMNS, "seed")]
+    usual = {"a", "b"} & set(columns) or len(others) < 2 or not set(KEY_COLUMNS) <= set(columns)
+    arms = tuple(named) or (("a", "b") if usual else tuple(others))
+    if len(set(arms)) < 2:
+        raise DataError(f"arms: {', '.join(arms)}; two different ones are needed")
+    rows = list(_rows(path, (*KEY_COLUMNS, *arms)))
+    return ArmScores(
+        arms=arms,
+        keys=tuple((row["database"], row["question"], row.get("seed") or NO_SEED) for _, row in rows),
+        scores={arm: tuple(_score(path, line, row, arm) for line, row in rows) for arm in arms},
     )
 
 
-def pair_scores(a: Path, b: Path) -> PairedOutcomes:
-    """Pair the verdicts of two score files; both must hold the same questions."""
-    first, second = _scores(a), _scores(b)
-    for mine, others, path in ((first, second, b), (second, first, a)):
+def _read_scores(files: Sequence[Path]) -> ArmScores:
+    """Read a score file for each arm; all must hold the same questions."""
+    names = tuple(path.name for path in files)
+    if len(set(names)) < len(names):
+        names = tuple(map(str, files))
+    read = dict(zip(names, map(_scores, files), strict=True))
+    if len(read) < len(files):
+        raise DataError(f"{', '.join(names)}: a file is compared with itself")
+    first = read[names[0]]
+    for other, path in zip(names[1:], files[1:], strict=True):
+        _check_alike(first, read[other], (files[0], path))
+    return ArmScores(
+        arms=names,
+        keys=tuple((*key, NO_SEED) for key in first),
+        scores={name: tuple(scores[key] for key in first) for name, scores in read.items()},
+    )
+
+
+Scores = dict[tuple[str, str], float | None]
+
+
+def _check_alike(first: Scores, second: Scores, paths: tuple[Path, Path]) -> None:
+    for mine, others, path in ((first, second, paths[1]), (second, first, paths[0])):
         absent = [key for key in mine if key not in others]
         if absent:
             database, question = absent[0]
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
             raise DataError(f"{path}: has no question {question!r} of database {database!r}{more}, which the other has")
-    judged = [key for key in first if first[key] is not None and second[key] is not None]
-    return paired(
-        (
-            (database, question, NO_SEED, first[database, question] or 0, second[database, question] or 0)
-            for database, question in judged
-        ),
-        unevaluable=len(first) - len(judged),
-    )
 
 
-def _scores(path: Path) -> dict[tuple[str, str], int | None]:
+def _scores(path: Path) -> Scores:
     """Right or wrong by database and question; None where gold itself failed."""
-    scores: dict[tuple[str, str], int | None] = {}
+    scores: Scores = {}
     for line, row in _rows(path, SCORE_COLUMNS):
         key = row["database"], row["question_id"]
         if key in scores:
             hint = "; it holds several prediction files: score each into its own" if row.get("predictions") else ""
             raise DataError(f"{path}, line {line}: question {key[1]!r} of database {key[0]!r} appears twice{hint}")
-        scores[key] = None if row["kind"] in UNEVALUABLE else _bit(path, line, row, "verdict")
+        scores[key] = None if row["kind"] in UNEVALUABLE else _score(path, line, row, "verdict")
     return scores
 
 
-def _rows(path: Path, needed: Sequence[str]) -> Iterator[Line]:
+def _open(path: Path) -> "csv.DictReader[str]":
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except (UnicodeDecodeError, IsADirectoryError, PermissionError) as error:
         raise DataError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-    reader = csv.DictReader(text.splitlines(keepends=True))
+    return csv.DictReader(text.splitlines(keepends=True))
+
+
+def _columns(path: Path) -> Sequence[str]:
+    return _open(path).fieldnames or ()
+
+
+def _rows(path: Path, needed: Sequence[str]) -> Iterator[Line]:
+    reader = _open(path)
     columns = reader.fieldnames or ()
     missing = [column for column in needed if column not in columns]
     if missing:
@@ -94,8 +131,15 @@ def _hint(columns: Sequence[str]) -> str:
     return ""
 
 
-def _bit(path: Path, line: int, row: dict[str, str], column: str) -> int:
+def _score(path: Path, line: int, row: dict[str, str], column: str) -> float | None:
+    """Read a score from 0 to 1; None of a blank cell, which declares it missing."""
     value = (row[column] or "").strip()
-    if value not in ("0", "1"):
-        raise DataError(f"{path}, line {line}: {column} is {value!r}; choose from 0, 1")
-    return int(value)
+    if not value:
+        return None
+    try:
+        score = float(value)
+    except ValueError:
+        score = nan
+    if not 0 <= score <= 1:
+        raise DataError(f"{path}, line {line}: {column} is {value!r}; a score is from 0 to 1, or blank where missing")
+    return score

@@ -43,13 +43,13 @@ def question_table(databases: Sequence[str], questions: Sequence[str], columns: 
 
 @dataclass(frozen=True)
 class PairedOutcomes:
-    """One entry per question and seed: right (1) or wrong (0) under arm a and under arm b."""
+    """One entry per question and seed: right (1), wrong (0) or a score between them, under arm a and under arm b."""
 
     databases: tuple[str, ...]
     questions: tuple[str, ...]
     seeds: tuple[str, ...]
-    a: NDArray[np.int64]
-    b: NDArray[np.int64]
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
     unevaluable: int = 0
     """Pairs left out because one side could not be judged at all; they count as wrong in accuracies, not here."""
 
@@ -64,16 +64,16 @@ class PairedOutcomes:
 
     @property
     def fixed(self) -> int:
-        """How many pairs are wrong under a and right under b."""
-        return int(np.sum((self.a == 0) & (self.b == 1)))
+        """How many pairs are wrong under a and right under b, or of other scores better."""
+        return int(np.sum(self.b > self.a))
 
     @property
     def broke(self) -> int:
-        """How many pairs are right under a and wrong under b."""
-        return int(np.sum((self.a == 1) & (self.b == 0)))
+        """How many pairs are right under a and wrong under b, or of other scores worse."""
+        return int(np.sum(self.b < self.a))
 
 
-def paired(rows: Iterable[tuple[str, str, str, int, int]], *, unevaluable: int = 0) -> PairedOutcomes:
+def paired(rows: Iterable[tuple[str, str, str, float, float]], *, unevaluable: int = 0) -> PairedOutcomes:
     """Build outcomes from (database, question, seed, a, b) rows."""
     listed = list(rows)
     if not listed and unevaluable:
@@ -85,5 +85,22 @@ def paired(rows: Iterable[tuple[str, str, str, int, int]], *, unevaluable: int =
     if len(set(keys)) != len(keys):
         twice, _ = Counter(keys).most_common(1)[0]
         raise DataError(f"the pair database={twice[0]} question={twice[1]} seed={twice[2]} appears twice")
-    right_a, right_b = np.array(a, dtype=np.int64), np.array(b, dtype=np.int64)
-    return PairedOutcomes(databases, questions, seeds, right_a, right_b, unevaluable)
+    score_a, score_b = np.array(a, dtype=np.float64), np.array(b, dtype=np.float64)
+    return PairedOutcomes(databases, questions, seeds, score_a, score_b, unevaluable)
+
+
+@dataclass(frozen=True)
+class ArmScores:
+    """The scores of two arms or more on the same questions; None where one is declared missing."""
+
+    arms: tuple[str, ...]
+    """The first is what the others are compared with."""
+    keys: tuple[tuple[str, str, str], ...]
+    """Database, question and seed."""
+    scores: dict[str, tuple[float | None, ...]]
+
+    def pair(self, a: str, b: str) -> PairedOutcomes:
+        """Two of the arms; pairs of which a side is missing are left out and counted."""
+        sides = zip(self.keys, self.scores[a], self.scores[b], strict=True)
+        known = [(*key, first, second) for key, first, second in sides if first is not None and second is not None]
+        return paired(known, unevaluable=len(self.keys) - len(known))

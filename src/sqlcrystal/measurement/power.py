@@ -37,6 +37,8 @@ class PlannedStudy(Struct, frozen=True, kw_only=True):
     lift_pp: float
     spread_pp: float
     """Standard deviation of the lift between databases."""
+    family: int = 1
+    """Over how many contrasts Holm's adjustment runs; the power is that of the contrast which it asks most of."""
     folds: int = 0
     """Into how many folds questions are dealt; each is then held out once: one seed that holds out everything."""
 
@@ -51,7 +53,7 @@ class Forecast(Struct, frozen=True, kw_only=True):
     standard_error_pp: float
     df: float
     power: float
-    """The chance that a two-sided 5 % test tells the lift from zero."""
+    """The chance that a two-sided 5 % test tells the lift from zero, within its family."""
     detectable_pp: float
     """The lift that is told from zero with 80 % power."""
     interval_pp: tuple[float, float]
@@ -63,8 +65,9 @@ class ExpectedInterval(Struct, frozen=True, kw_only=True):
 
     method: str
     studies: int
-    interval_pp: tuple[float, float]
-    width_pp: float
+    interval_pp: tuple[float, float] | None
+    """None where no simulated study has an interval."""
+    width_pp: float | None
     """The mean width."""
     told_from_zero: float
     """Share of studies whose interval excludes zero."""
@@ -110,18 +113,20 @@ def forecast(truth: Truth, design: PlannedStudy) -> Forecast:
         n_pairs=int(total),
         standard_error_pp=error,
         df=df,
-        power=_power(design.lift_pp, error, df),
-        detectable_pp=detectable(standard_error=error, df=df),
+        power=_power(design.lift_pp, error, df, ALPHA / design.family),
+        detectable_pp=detectable(standard_error=error, df=df, alpha=ALPHA / design.family),
         interval_pp=(design.lift_pp - reach, design.lift_pp + reach),
     )
 
 
-def _power(lift: float, error: float, df: float) -> float:
+def _power(lift: float, error: float, df: float, alpha: float) -> float:
     """The chance that a two-sided t-test tells a lift from zero."""
     from scipy.special import nctdtr, ndtr, stdtrit
 
-    critical = float(stdtrit(df, 1 - ALPHA / 2))
-    shift = abs(lift) / error if error else 0.0
+    if not error:
+        return 1.0 if lift else alpha
+    critical = float(stdtrit(df, 1 - alpha / 2))
+    shift = abs(lift) / error
     if df > LIKE_NORMAL:
         return float(ndtr(shift - critical) + ndtr(-shift - critical))
     return 1 - float(nctdtr(df, shift, critical)) + float(nctdtr(df, shift, -critical))
@@ -174,8 +179,8 @@ def expected(
     return ExpectedInterval(
         method=method,
         studies=len(value),
-        interval_pp=(float(np.median(low[defined])), float(np.median(high[defined]))),
-        width_pp=float(np.mean(high[defined] - low[defined])),
+        interval_pp=(float(np.median(low[defined])), float(np.median(high[defined]))) if defined.any() else None,
+        width_pp=float(np.mean(high[defined] - low[defined])) if defined.any() else None,
         told_from_zero=float(np.mean(outside)),
         covered=float(np.mean(~((low > design.lift_pp) | (high < design.lift_pp)))),
     )

@@ -63,6 +63,7 @@ def prospect(
     jobs: int = 1,
 ) -> Prospect:
     """Plan a study: in closed form, then simulated with the same truth."""
+    truth.check_lift(design.lift_pp)
     closed_form = forecast(truth, design)
     simulable = closed_form.n_questions <= LARGEST_SIMULATED
     count = min(studies, max(50, MOST_QUESTIONS // closed_form.n_questions))
@@ -84,7 +85,8 @@ def prospect(
 
 def _power_by_lift(truth: Truth, design: PlannedStudy, closed_form: Forecast) -> tuple[Curve, ...]:
     """The power at each lift: as designed, with half the databases, with twice as many."""
-    lifts = np.linspace(0, 2 * max(closed_form.detectable_pp, abs(design.lift_pp)), 41)
+    most = 100 * (1 - truth.floor)
+    lifts = np.linspace(0, min(most, 2 * max(closed_form.detectable_pp, abs(design.lift_pp))), 41)
     return tuple(
         Curve(
             name=f"{count} databases",

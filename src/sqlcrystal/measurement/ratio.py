@@ -1,7 +1,7 @@
 """The crystallization ratio: held-out lift from memory over the repair headroom on the same questions."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +12,15 @@ from sqlcrystal.measurement.clusters import Floats
 from sqlcrystal.measurement.fieller import FiellerSet, fieller
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD, RESAMPLES, percentile, two_stage_totals
 from sqlcrystal.measurement.outcomes import QuestionTable, question_table
+from sqlcrystal.measurement.rows import JudgedQuestion
 from sqlcrystal.measurement.statistics import check_method
+
+
+class RepairedOnce(JudgedQuestion, Protocol):
+    """One question before and after repair, whatever record holds it."""
+
+    @property
+    def first_right(self) -> bool: ...
 
 
 class SeedCounts(Struct, frozen=True, kw_only=True):
@@ -42,23 +50,25 @@ class SeedCounts(Struct, frozen=True, kw_only=True):
 class CrystallizationRatio(Struct, frozen=True, kw_only=True):
     """CR in percent (None where repair leaves no headroom), always beside the absolute lift."""
 
+    pooled: float | None
+    """The lift over the headroom with all seeds together: the headline, which its Fieller interval is about."""
     per_seed: tuple[float | None, ...]
     mean: float | None
+    """The mean of the seeds' ratios, as in the paper; None where one seed has none."""
     lift_pp: float
-    against_own_floor: float | None
 
 
 def crystallization_ratio(*, seeds: Sequence[SeedCounts]) -> CrystallizationRatio:
-    """The mean over seeds of per-seed ratios, computed on counts before rounding."""
+    """The ratio over all seeds and of each of them, computed on counts before rounding."""
     if not seeds:
         raise ConfigError("seeds: at least one is needed for a ratio")
     per_seed = tuple(_percent(seed.lift, seed.headroom) for seed in seeds)
-    alternative = tuple(_percent(seed.lift, seed.repaired - seed.floor) for seed in seeds)
+    defined = [ratio for ratio in per_seed if ratio is not None]
     return CrystallizationRatio(
+        pooled=_percent(sum(seed.lift for seed in seeds), sum(seed.headroom for seed in seeds)),
         per_seed=per_seed,
-        mean=_mean(per_seed),
-        lift_pp=float(np.mean([100 * seed.lift / seed.n for seed in seeds])),
-        against_own_floor=_mean(alternative),
+        mean=float(np.mean(defined)) if len(defined) == len(seeds) else None,
+        lift_pp=100 * sum(seed.lift for seed in seeds) / sum(seed.n for seed in seeds),
     )
 
 
@@ -66,9 +76,38 @@ def _percent(lift: int, headroom: int) -> float | None:
     return 100 * lift / headroom if headroom > 0 else None
 
 
-def _mean(ratios: Sequence[float | None]) -> float | None:
-    defined = [ratio for ratio in ratios if ratio is not None]
-    return float(np.mean(defined)) if len(defined) == len(ratios) else None
+class WholeHeadroom(Struct, frozen=True, kw_only=True):
+    """Repair without memory over every question of a benchmark, collected or held out, each counted once."""
+
+    n: int
+    floor: int
+    repaired: int
+
+    @property
+    def headroom_pp(self) -> float:
+        """How many points repair adds."""
+        return 100 * (self.repaired - self.floor) / self.n
+
+    def share(self, lift_pp: float) -> float | None:
+        """The held-out lift over this headroom, in percent."""
+        return 100 * lift_pp / self.headroom_pp if self.headroom_pp > 0 else None
+
+
+def whole_headroom(rows: Iterable[RepairedOnce]) -> WholeHeadroom | None:
+    """Count every question once, whatever the seeds; None over no question.
+
+    The draw of held-out questions moves a headroom by points; all of them together leave only the benchmark itself.
+    """
+    first: dict[tuple[str, str], RepairedOnce] = {}
+    for row in rows:
+        first.setdefault((row.database, row.question), row)
+    if not first:
+        return None
+    return WholeHeadroom(
+        n=len(first),
+        floor=sum(row.first_right for row in first.values()),
+        repaired=sum(row.right for row in first.values()),
+    )
 
 
 class HeldOut(Struct, frozen=True, kw_only=True):
@@ -87,9 +126,7 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
     """CR in percent with its 95 % interval; None, with the reason, where there is none."""
 
     value: float | None
-    """The mean over seeds of per-seed ratios, which is what the paper calls CR."""
-    pooled: float | None
-    """The lift over the headroom with all seeds together, which is what Fieller's interval is about."""
+    """The lift over the headroom with all seeds together."""
     low: float | None
     high: float | None
     shape: Literal["bounded", "outside", "unbounded", ""]
@@ -98,26 +135,21 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
     n_databases: int
     n_questions: int
     undefined_share: float = 0.0
-    """Share of resamples in which a seed was left without headroom; two-stage only."""
+    """Share of resamples without headroom; two-stage only."""
     undefined: str = ""
 
 
 def ratio_table(outcomes: Sequence[HeldOut]) -> QuestionTable:
-    """Per question, the number of pairs, then the lift and the headroom of each seed side by side."""
-    number_of: Mapping[str, int] = {seed: index for index, seed in enumerate(sorted({row.seed for row in outcomes}))}
-    columns = np.zeros((len(outcomes), 1 + 2 * len(number_of)))
-    columns[:, 0] = 1
-    for index, row in enumerate(outcomes):
-        columns[index, 1 + 2 * number_of[row.seed]] = row.memory - row.floor
-        columns[index, 2 + 2 * number_of[row.seed]] = row.repaired - row.repair_floor
+    """Per question, the number of pairs, the lift and the headroom, all seeds together."""
+    columns = np.array([(1.0, row.memory - row.floor, row.repaired - row.repair_floor) for row in outcomes])
     return question_table([row.database for row in outcomes], [row.question for row in outcomes], columns)
 
 
-def mean_ratio(totals: Floats) -> Floats:
-    """CR in percent per resample; NaN where any seed has no headroom."""
-    lift, headroom = totals[:, 1::2], totals[:, 2::2]
+def pooled_ratio(totals: Floats) -> Floats:
+    """CR in percent per resample; NaN where there is no headroom."""
+    lift, headroom = totals[:, 1], totals[:, 2]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(headroom > 0, 100 * lift / headroom, np.nan).mean(axis=1))
+        return np.asarray(np.where(headroom > 0, 100 * lift / headroom, np.nan))
 
 
 def ratio_estimate(
@@ -130,20 +162,18 @@ def ratio_estimate(
     """CR with its database-clustered interval: Fieller's, or percentiles of the two-stage bootstrap."""
     check_method(method)
     table = ratio_table(outcomes)
-    value = float(mean_ratio(table.totals.sum(axis=0, keepdims=True))[0])
+    value = float(pooled_ratio(table.totals.sum(axis=0, keepdims=True))[0])
     share, interval, why = 0.0, None, _undefined(table, value)
     if not why and method == "two-stage":
-        draws = mean_ratio(two_stage_totals(table=table, rng=rng, resamples=resamples))
+        draws = pooled_ratio(two_stage_totals(table=table, rng=rng, resamples=resamples))
         defined = draws[np.isfinite(draws)]
         share = 1 - len(defined) / len(draws)
         ends = percentile(defined) if len(defined) else None
         interval = FiellerSet("bounded", ends.low, ends.high) if ends else FiellerSet("unbounded")
     elif not why:
         interval = _fieller(table, method)
-    lift, headroom = table.totals[:, 1::2].sum(), table.totals[:, 2::2].sum()
     return RatioEstimate(
         value=value if np.isfinite(value) else None,
-        pooled=float(100 * lift / headroom) if headroom > 0 else None,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
         shape=interval.shape if interval else "",
@@ -158,15 +188,15 @@ def ratio_estimate(
 def _undefined(table: QuestionTable, value: float) -> str:
     """Why there is no interval, in words: no ratio at all, or no interval of the lift to agree with."""
     if not np.isfinite(value):
-        return "the ratio is undefined: repair leaves no headroom in at least one seed"
-    changes = np.stack([100 * table.values[:, 1::2].sum(axis=1), table.values[:, 0]], axis=1)
+        return "the ratio is undefined: repair leaves no headroom"
+    changes = np.stack([100 * table.values[:, 1], table.values[:, 0]], axis=1)
     lifts = QuestionTable(table.database, changes, table.names)
     return clusters.undefined(*lifts.totals.T) or clusters.too_alike(lifts)
 
 
 def _fieller(table: QuestionTable, method: str) -> FiellerSet:
     """Fieller's set in percent, with the errors and degrees of freedom of the method that judges the lift."""
-    sizes, lift, headroom = table.totals[:, 0], table.totals[:, 1::2].sum(axis=1), table.totals[:, 2::2].sum(axis=1)
+    sizes, lift, headroom = table.totals.T
     parts = clusters.jackknife if method == "jackknife" else clusters.cr2
     df = len(sizes) - 1.0 if method == "jackknife" else float(clusters.satterthwaite(sizes=sizes))
     total = sizes.sum()

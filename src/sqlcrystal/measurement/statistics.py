@@ -1,5 +1,7 @@
 """Clustered inference for paired outcomes: pure, keyword-only functions with an explicit random generator."""
 
+from math import sqrt
+
 import numpy as np
 from msgspec import Struct
 
@@ -7,10 +9,12 @@ from sqlcrystal.errors import ConfigError
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import Floats
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD, METHODS, RESAMPLES, Interval, Problem, student
-from sqlcrystal.measurement.outcomes import PairedOutcomes
+from sqlcrystal.measurement.outcomes import PairedOutcomes, QuestionTable
 
 ALPHA = 0.05
 POWER = 0.8
+LATTICE = 10_000
+"""Into how many steps the largest net change is divided where net changes are no whole questions."""
 LARGEST_CONVOLUTION = 200_000_000
 """Databases times net questions up to which sign flips are counted exactly: a fraction of a second."""
 
@@ -50,8 +54,20 @@ def difference(
     null: float = 0.0,
 ) -> Estimate:
     """The paired difference b - a in percentage points, clustered by database, with p against `null`."""
+    return difference_of(table=outcomes.differences, rng=rng, method=method, resamples=resamples, null=null)
+
+
+def difference_of(
+    *,
+    table: QuestionTable,
+    rng: np.random.Generator,
+    method: str = DEFAULT_METHOD,
+    resamples: int = RESAMPLES,
+    null: float = 0.0,
+) -> Estimate:
+    """The same from the sums of each question."""
     check_method(method)
-    problem = Problem(outcomes.differences, rng, resamples, null)
+    problem = Problem(table, rng, resamples, null)
     why = clusters.undefined(problem.sums, problem.sizes) or clusters.too_alike(problem.table)
     interval = None if why else METHODS[method](problem)
     counts = {"databases": len(problem.table.names), "questions": len(problem.table.values)}
@@ -77,7 +93,11 @@ def check_method(method: str) -> None:
 
 def question_level(*, outcomes: PairedOutcomes) -> Estimate:
     """The difference with questions for clusters: what one database alone can say, and about itself only."""
-    table = outcomes.differences
+    return question_level_of(table=outcomes.differences)
+
+
+def question_level_of(*, table: QuestionTable) -> Estimate:
+    """The same from the sums of each question."""
     sums, sizes = table.values.T
     why, value = "", float(sums.sum() / sizes.sum())
     if not sums.any():
@@ -109,11 +129,13 @@ def sign_flip_p(*, outcomes: PairedOutcomes) -> float:
     """Exact two-sided p from turning the sign of each database's net change; at best 2^(1 - G) with G databases.
 
     It assumes nothing but that without an effect a database would as soon lose as gain what it gained. Net changes are
-    whole questions, so the distribution over all 2^G signs is a convolution, exact for any number of databases.
+    whole questions, so the distribution over all 2^G signs is a convolution, exact for any number of databases. Scores
+    other than 0 and 1 are put on a lattice first, so fine that it moves no more than the last digits.
     """
-    table = outcomes.differences
-    nets = np.abs(np.rint(table.totals[:, 0] / 100).astype(int))
-    observed = abs(int(np.rint(table.totals[:, 0].sum() / 100)))
+    net = outcomes.differences.totals[:, 0] / 100
+    whole = np.allclose(net, np.rint(net), rtol=0, atol=1e-9)
+    signed = np.rint(net if whole else net * (LATTICE / np.abs(net).max())).astype(int)
+    nets, observed = np.abs(signed), abs(int(signed.sum()))
     if len(nets) * int(nets.sum()) > LARGEST_CONVOLUTION:
         return _normal_tail(observed, float(np.sqrt(np.sum(nets.astype(float) ** 2))))
     chances = np.ones(1)
@@ -140,11 +162,19 @@ def mcnemar_p(*, fixed: int, broke: int) -> float:
     return min(1.0, 2 * float(bdtr(min(fixed, broke), fixed + broke, 0.5)))
 
 
-def detectable(*, standard_error: float, df: float, power: float = POWER) -> float:
-    """The smallest true difference that a two-sided 5 % t-test finds with the given power."""
+def detectable(*, standard_error: float, df: float, power: float = POWER, alpha: float = ALPHA) -> float:
+    """The smallest true difference that a two-sided t-test at level alpha finds with the given power."""
     from scipy.special import nctdtrinc, stdtrit
 
-    return float(nctdtrinc(df, 1 - power, float(stdtrit(df, 1 - ALPHA / 2)))) * standard_error
+    return float(nctdtrinc(df, 1 - power, float(stdtrit(df, 1 - alpha / 2)))) * standard_error
+
+
+def detectable_ends(*, standard_error: float, df: float) -> tuple[float, float]:
+    """A 95 % interval of it: a standard error from few databases is itself uncertain, by the χ² of its variance."""
+    from scipy.special import chdtri
+
+    middle = detectable(standard_error=standard_error, df=df)
+    return middle * sqrt(df / float(chdtri(df, 0.025))), middle * sqrt(df / float(chdtri(df, 0.975)))
 
 
 def equivalence(
@@ -157,16 +187,40 @@ def equivalence(
     alpha: float = ALPHA,
 ) -> Equivalence:
     """Hierarchical TOST: both one-sided tests against ± margin must reject, and something must differ to be tested."""
+    table = outcomes.differences
+    return equivalence_of(table=table, margin_pp=margin_pp, rng=rng, method=method, resamples=resamples, alpha=alpha)
+
+
+def equivalence_of(
+    *,
+    table: QuestionTable,
+    margin_pp: float,
+    rng: np.random.Generator,
+    method: str = DEFAULT_METHOD,
+    resamples: int = RESAMPLES,
+    alpha: float = ALPHA,
+) -> Equivalence:
+    """The same from the sums of each question, by the larger of two standard errors.
+
+    With few changes databases can agree by luck, and their spread then promises more than the changes themselves can:
+    so the error with questions for clusters is tested, too, with the degrees of freedom of the databases.
+    """
+    from scipy.special import stdtr
+
     if margin_pp <= 0:
         raise ConfigError(f"margin: {margin_pp:g} is no margin; it must be greater than 0 points")
     one_sided = []
     for null, side in ((-margin_pp, 1), (margin_pp, -1)):
-        tested = difference(outcomes=outcomes, rng=rng, method=method, resamples=resamples, null=null)
+        tested = difference_of(table=table, rng=rng, method=method, resamples=resamples, null=null)
         if tested.p_value is None:
             return Equivalence(
                 margin=margin_pp, p_value=None, equivalent=False, method=method, undefined=tested.undefined
             )
         inside = side * (tested.value - null) > 0
         one_sided.append(tested.p_value / 2 if inside else 1 - tested.p_value / 2)
+    alone = question_level_of(table=table)
+    if alone.standard_error is not None:
+        df = float(clusters.satterthwaite(sizes=table.totals[:, 1]))
+        one_sided.append(float(stdtr(df, (abs(alone.value) - margin_pp) / alone.standard_error)))
     p_value = max(one_sided)
     return Equivalence(margin=margin_pp, p_value=p_value, equivalent=p_value < alpha, method=method)

@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.errors import DataError
+from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.measurement.clusters import Floats
 from sqlcrystal.measurement.flips import Pair, stability
 
@@ -51,6 +51,20 @@ class Truth(Struct, frozen=True, kw_only=True):
     """Share of the bare solver's failures that repair on demand solves."""
     repaired_if_fixed: float
     """The same share among memory's fixes: the two solve the same questions more often than chance."""
+
+    @property
+    def floor(self) -> float:
+        """The accuracy without memory, pooled over questions."""
+        sizes = [database.questions for database in self.databases]
+        return float(np.average([database.floor for database in self.databases], weights=sizes))
+
+    def check_lift(self, lift_pp: float) -> None:
+        """Refuse a lift that no memory can have: more than is wrong without it, or a loss of more than is right."""
+        if not -100 * self.floor <= lift_pp <= 100 * (1 - self.floor):
+            raise ConfigError(
+                f"--effect: {lift_pp:+g} points cannot be; {100 * self.floor:.1f} % are right without it, so that a"
+                f" lift lies from {-100 * self.floor:.1f} to {100 * (1 - self.floor):+.1f}"
+            )
 
     @property
     def lift(self) -> float:

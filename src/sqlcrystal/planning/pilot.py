@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sqlcrystal.errors import DataError
-from sqlcrystal.ledger.records import read_ledger
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.ledger.records import Side, read_ledger
 from sqlcrystal.measurement.effort import CallProfile
 from sqlcrystal.measurement.truth import DatabaseTruth, Truth, truth_from_pairs
+from sqlcrystal.study.report.comparisons import designated
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.paper import published
 
@@ -74,26 +75,54 @@ def _number(cell: str) -> float:
     return float(cell.replace("−", "-").replace(",", ""))
 
 
-def pilot_truth(folder: Path) -> Truth:
-    """What a run's ledger says of memory against none."""
+def pilot_truth(folder: Path, contrast: str = "") -> Truth:
+    """What a run's ledger says of memory against none, or of `A,B`: two of its arms, or arms in a setting."""
     facts = Facts(read_ledger(folder))
-    pairs = facts.headline
+    if contrast:
+        a, b = _sides(facts, contrast)
+        pairs, name = facts.pairs_of(a, b), f"{b} − {a} of {facts.manifest.study} on {facts.manifest.model}"
+    else:
+        pairs, name = facts.headline, f"{facts.manifest.study} on {facts.manifest.model}"
     if not pairs:
         raise DataError(
-            f"{folder}: no question is answered with and without memory yet, so there is nothing to plan by"
+            f"{folder}: no question is answered by both sides yet ({contrast or 'with and without memory'}),"
+            " so there is nothing to plan by"
         )
     solved = {(row.seed, row.question): row.right and not row.first_right for row in facts.repairs}
     collected = {row.question for row in facts.rows(facts.default, "collection")}
     held_out = {pair.after.question for pair in pairs}
     folds = bool(facts.manifest.folds)
-    splits = 1 if folds else len(facts.seeds)
+    splits = 1 if folds else len({pair.after.seed for pair in pairs})
     return truth_from_pairs(
-        name=f"{facts.manifest.study} on {facts.manifest.model}",
+        name=name,
         pairs=pairs,
         repaired=np.array([solved.get(pair.key, False) for pair in pairs]) if solved else None,
         held_out=len(pairs) / (splits * max(1, len(held_out | collected))),
         folds=folds,
     )
+
+
+def _sides(facts: Facts, contrast: str) -> tuple[Side, Side]:
+    """Read `A,B`; each is an arm of the run."""
+    names = [name.strip() for name in contrast.split(",")]
+    if len(names) != 2:
+        raise ConfigError(f"--contrast: {contrast!r} is not A,B, two arms of the pilot")
+    first, second = (Side.of(name) for name in names)
+    for side in (first, second):
+        if side.arm not in facts.arms:
+            raise ConfigError.unknown("--contrast", side.arm, facts.arms)
+    return first, second
+
+
+def pilot_family(folder: Path, contrast: str) -> int:
+    """Over how many contrasts the pilot's study adjusts one of its own: all but the primary; 1 for any other."""
+    facts = Facts(read_ledger(folder))
+    a, b = _sides(facts, contrast)
+    family = designated(facts)
+    asked = next((one for one in family if set(one.sides) == {a, b}), None)
+    bare = {arm.name for arm in facts.arms.values() if not arm.remembers and arm.solver == facts.default.solver}
+    primary = [one for one in family if facts.default.name in one.arms and bare & set(one.arms)]
+    return max(1, len(family) - len(primary)) if asked is not None and asked not in primary else 1
 
 
 def pilot_calls(folder: Path) -> CallProfile:

@@ -186,6 +186,7 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
         left_out=tuple(result.left_out),
         folds=study.folds,
         fold_seed=study.seeds[0] if study.folds else 0,
+        missing_databases=world.benchmark.skipped,
         preregistration=preregistration(study, plan, world),
     )
     return Ledger(

@@ -8,7 +8,7 @@ import typer
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from sqlcrystal.measurement.comparison import Comparison
+    from sqlcrystal.measurement.comparison import ArmFamily, Comparison
 
 
 def compare(
@@ -16,10 +16,19 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="CSV",
-            help="One CSV with columns database,question,[seed,]a,b, where a and b are 0 or 1; or two that"
-            " `score --out` wrote.",
+            help="One CSV with columns database,question,[seed,] and one for each arm (a,b), scores from 0 to 1, blank"
+            " where missing; or a file of `score --out` for each arm.",
         ),
     ],
+    arms: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="Which columns to compare, the baseline first.",
+            show_default="a,b, or all columns of arms",
+        ),
+    ] = "",
+    *,
     method: Annotated[
         str, typer.Option(help="Interval: cr2, jackknife, or two-stage (the paper's bootstrap).")
     ] = "cr2",
@@ -27,15 +36,54 @@ def compare(
     rng_seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Compare two arms on the same questions. Prints the difference b - a, its 95 % interval, p, fixes and breaks."""
-    from sqlcrystal.measurement.comparison import compare as compare_outcomes
-    from sqlcrystal.measurement.outcome_files import read_outcomes
+    """Compare arms on the same questions. Prints the difference b - a, its 95 % interval, p, fixes and breaks.
 
-    comparison = compare_outcomes(read_outcomes(files), method=method, resamples=resamples, rng_seed=rng_seed)
+    More than two arms are compared with the first as one family, with Holm's adjustment over all of them.
+    """
+    from sqlcrystal.measurement.comparison import compare_arms
+    from sqlcrystal.measurement.outcome_files import read_arms
+
+    scores = read_arms(files, [name.strip() for name in arms.split(",") if name.strip()])
+    family = compare_arms(scores, method=method, resamples=resamples, rng_seed=rng_seed)
     if json:
-        print_json(comparison)
-        return
-    title = f"{files[0].name}: b - a" if len(files) == 1 else f"b = {files[1].name}, a = {files[0].name}: b - a"
+        print_json(family.members[0].comparison if len(family.members) == 1 else family)
+    elif len(family.members) == 1:
+        _print_pair(family.members[0].comparison, scores.arms, files)
+    else:
+        _print_family(family, files)
+
+
+def _print_family(family: "ArmFamily", files: list[Path]) -> None:
+    print_table(
+        f"{', '.join(path.name for path in files)}: each arm - {family.baseline}",
+        ["arm", "%", "baseline %", "delta pp", "95 % interval", "p", "Holm p", "fixed", "broke", "pairs", "left out"],
+        [
+            [
+                member.arm,
+                member.comparison.b,
+                member.comparison.a,
+                f"{member.comparison.delta_pp:+.2f}",
+                _interval(member.comparison.ci_low_pp, member.comparison.ci_high_pp),
+                _probability(member.comparison.p_value),
+                _probability(member.p_holm),
+                member.comparison.fixed,
+                member.comparison.broke,
+                member.comparison.n,
+                member.comparison.unevaluable,
+            ]
+            for member in family.members
+        ],
+    )
+    typer.echo(f"one family of {len(family.members)}: Holm's adjustment over all of them; each has its own pairs")
+    for member in family.members:
+        for line in _lines(member.comparison):
+            typer.echo(f"{member.arm}: {line}")
+
+
+def _print_pair(comparison: "Comparison", arms: tuple[str, ...], files: list[Path]) -> None:
+    title = f"b = {arms[1]}, a = {arms[0]}: b - a"
+    if arms == ("a", "b"):
+        title = f"{files[0].name}: b - a"
     print_table(
         title,
         ["a %", "b %", "delta pp", "95 % interval", "p", "fixed", "broke", "McNemar p"],
@@ -84,8 +132,18 @@ def _lines(comparison: "Comparison") -> list[str]:
             f"between databases: standard deviation {comparison.between_sd_pp:.2f} pp;"
             f" a new one may expect {_interval(*comparison.new_database_pp)}"
         )
-    if comparison.detectable_pp:
-        lines.append(f"data like these detect a difference of {comparison.detectable_pp:.2f} pp with 80 % power")
+    if comparison.macro_ci_pp:
+        lines.append(
+            f"mean over databases, each counting once: {comparison.macro_pp:+.2f} {_interval(*comparison.macro_ci_pp)}"
+        )
+    if comparison.uneven:
+        lines.append(comparison.uneven)
+    if comparison.detectable_pp and comparison.detectable_ci_pp:
+        low, high = comparison.detectable_ci_pp
+        lines.append(
+            f"data like these detect a difference of {comparison.detectable_pp:.2f} pp with 80 % power"
+            f" (95 % interval {low:.2f} to {high:.2f})"
+        )
     return lines
 
 

@@ -10,6 +10,7 @@ from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from sqlcrystal.measurement.effort import CallProfile
+    from sqlcrystal.measurement.power import ExpectedInterval
     from sqlcrystal.measurement.prospect import Prospect
     from sqlcrystal.measurement.truth import Truth
 
@@ -21,7 +22,22 @@ def power(
             "--truth", metavar="paper|DIR", help="What to plan by: the paper's databases, or a pilot's folder."
         ),
     ] = "paper",
+    contrast: Annotated[
+        str,
+        typer.Option(
+            "--contrast",
+            metavar="A,B",
+            help="Plan for B - A, two arms of the pilot (ARM or ARM/SETTING).",
+            show_default="memory against none",
+        ),
+    ] = "",
     *,
+    family: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Contrasts that Holm's adjustment runs over.", show_default="the pilot's family, else 1"
+        ),
+    ] = None,
     effect: Annotated[
         float | None, typer.Option("--effect", metavar="PP", help="True lift in points.", show_default="the truth's")
     ] = None,
@@ -71,7 +87,7 @@ def power(
 
     if folds and (folds < FEWEST_FOLDS or seeds or held_out):
         raise ConfigError(f"--folds: {FEWEST_FOLDS} or more, and neither --seeds nor --held-out beside it")
-    planned_by, calls = _known(truth)
+    planned_by, calls, others = _known(truth, contrast)
     if seconds_per_call is not None:
         calls = msgspec.structs.replace(calls, seconds_per_call=seconds_per_call)
     design = PlannedStudy(
@@ -80,6 +96,7 @@ def power(
         seeds=1 if folds else seeds or planned_by.seeds,
         held_out=1.0 if folds else held_out or planned_by.held_out,
         folds=folds,
+        family=family or others,
         lift_pp=100 * planned_by.lift if effect is None else effect,
         spread_pp=100 * without_noise(planned_by)[1] if spread is None else spread,
     )
@@ -97,15 +114,18 @@ def power(
         _print(foreseen)
 
 
-def _known(truth: str) -> "tuple[Truth, CallProfile]":
-    """What to plan by, the paper or a pilot, and how many calls its work took."""
-    from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_calls, pilot_truth, published_truth
+def _known(truth: str, contrast: str) -> "tuple[Truth, CallProfile, int]":
+    """What to plan by, the paper or a pilot, how many calls its work took, and the contrast's family."""
+    from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_calls, pilot_family, pilot_truth, published_truth
 
     if truth == "paper":
-        return published_truth(), PUBLISHED_CALLS
-    if not Path(truth).is_dir():
+        if contrast:
+            raise ConfigError("--contrast: the paper's table has memory against none alone; name a pilot's --truth DIR")
+        return published_truth(), PUBLISHED_CALLS, 1
+    folder = Path(truth)
+    if not folder.is_dir():
         raise ConfigError(f"--truth: {truth!r} is neither 'paper' nor the folder of a run")
-    return pilot_truth(Path(truth)), pilot_calls(Path(truth))
+    return pilot_truth(folder, contrast), pilot_calls(folder), pilot_family(folder, contrast) if contrast else 1
 
 
 def _write(out: Path, foreseen: "Prospect") -> None:
@@ -139,7 +159,7 @@ def _answers(foreseen: "Prospect") -> list[tuple[str, str]]:
             "true lift assumed",
             f"{forecast.design.lift_pp:+.2f} pp, SD {forecast.design.spread_pp:.2f} pp between databases",
         ),
-        ("power", f"{100 * forecast.power:.0f} % to tell it from zero"),
+        ("power", f"{100 * forecast.power:.0f} % to tell it from zero{_within(forecast.design.family)}"),
         ("detectable with 80 % power", f"{forecast.detectable_pp:.3g} pp"),
         ("standard error", f"{forecast.standard_error_pp:.3g} pp, {forecast.df:,.1f} degrees of freedom"),
     ]
@@ -148,7 +168,7 @@ def _answers(foreseen: "Prospect") -> list[tuple[str, str]]:
     rows += [
         (
             f"95 % interval to expect, {expected.method}",
-            f"{_interval(expected.interval_pp)}, {expected.width_pp:.1f} pp wide;"
+            f"{_expected(expected)}; unadjusted, it"
             f" excludes zero in {100 * expected.told_from_zero:.0f} % of {expected.studies:,} simulated studies",
         )
         for expected in foreseen.expected
@@ -162,6 +182,17 @@ def _answers(foreseen: "Prospect") -> list[tuple[str, str]]:
             )
         )
     return rows
+
+
+def _within(family: int) -> str:
+    """The family that a power holds in."""
+    return f", at {5 / family:.2g} %: Holm's first step over {family} contrasts" if family > 1 else ""
+
+
+def _expected(expected: "ExpectedInterval") -> str:
+    if expected.interval_pp is None or expected.width_pp is None:
+        return "none: no simulated study has one"
+    return f"{_interval(expected.interval_pp)}, {expected.width_pp:.1f} pp wide"
 
 
 def _sizes(foreseen: "Prospect") -> list[tuple[str, str]]:

@@ -7,9 +7,10 @@ from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement import leakage as leakage_audit
 from sqlcrystal.measurement.adoption import Traced, Window, trace, trace_depth
 from sqlcrystal.measurement.card_use import BankUse, card_use
+from sqlcrystal.measurement.comparison import Comparison
 from sqlcrystal.measurement.flips import Pair, breaks, fixes
 from sqlcrystal.measurement.substitution import Substitution, overlap
-from sqlcrystal.study.report.arm_rows import not_shown
+from sqlcrystal.study.report.arm_rows import grouped, not_shown
 from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, oriented
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.reruns import observed_drift
@@ -100,14 +101,17 @@ def strength(facts: Facts) -> Body | None:
         "Without one database (pp)",
         "SD between databases",
         "New database, 95%",
+        "Mean over databases, 95%",
         "Pairs left out",
     )
     note = (
         "Detectable: the smallest true difference that a study like this one finds with 80% power. Sign flip: exact"
         " over databases, at best 2^(1 − databases). New database: where the true difference of a database outside the"
-        " study is expected. McNemar's p treats pairs as independent, which clustered pairs are not. Left out: pairs"
-        " that could not be judged on both sides."
+        " study is expected, from the mean over databases, in which each counts once. McNemar's p treats pairs as"
+        " independent, which clustered pairs are not. Left out: pairs that could not be judged on both sides."
     )
+    warned = dict.fromkeys(finding.result.uneven for finding in oriented(facts) if finding.result.uneven)
+    note = " ".join([note, *(f"{warning[:1].upper()}{warning[1:]}." for warning in warned)])
     return Body(columns=columns, rows=tuple(map(_strength_row, oriented(facts))), note=note)
 
 
@@ -115,18 +119,26 @@ def _strength_row(finding: Finding) -> tuple[str, ...]:
     """The row of one contrast."""
     result, other, left = finding.result, finding.beside, finding.result.leave_one_out
     return (
-        _title_of(finding),
+        _title_of(finding) + (" (preliminary)" if finding.preliminary else ""),
         points(result.delta_pp),
         interval(other.ci_low_pp, other.ci_high_pp),
         probability(other.p_value),
         probability(result.sign_flip_p),
         probability(result.mcnemar_p),
-        percent(result.detectable_pp, 2),
+        _detected(result),
         f"{points(left.low_pp)} to {points(left.high_pp)}" if left else NONE,
         percent(result.between_sd_pp, 2),
         interval(*result.new_database_pp) if result.new_database_pp else NONE,
+        f"{points(result.macro_pp)} {interval(*result.macro_ci_pp)}" if result.macro_ci_pp else points(result.macro_pp),
         str(result.unevaluable),
     )
+
+
+def _detected(result: Comparison) -> str:
+    """What could be detected, and how sure that figure itself is."""
+    ends = result.detectable_ci_pp
+    shown = percent(result.detectable_pp, 2)
+    return f"{shown} ({percent(ends[0], 1)} to {percent(ends[1], 1)})" if ends else shown
 
 
 def claims(runs: Sequence[Facts]) -> Body | None:
@@ -252,18 +264,19 @@ def _substitution_row(name: str, shared: Substitution) -> Row:
 
 def card_usage(facts: Facts) -> Body | None:
     """How broadly the bank is used, by width."""
-    rows = []
-    for arm in sorted(facts.varying("k"), key=lambda arm: arm.k):
-        fixed = fixes(facts.pairs(facts.bare, arm))
-        used = [use for seed in facts.seeds if (use := _bank_use(facts, arm, seed, fixed)).cards]
-        if used:
-            total = str(sum(use.cards for use in used)), number(sum(use.slots for use in used))
-            rows.append((f"k={arm.k}", *total, *_ranges(used)))
+    arms = [arm for arm in sorted(facts.varying("k"), key=lambda arm: arm.k) if facts.cards(arm)]
     return Body(
         columns=("Width", "Cards", "Slots", "In a fix window %", "Top tenth's share %", "Gini", "Never retrieved %"),
-        rows=tuple(rows),
-        note="Ranges over seeds. A window shows co-occurrence, not what a single card caused.",
+        rows=grouped(facts, arms, _use_row, beside=(facts.default,)),
+        note="Ranges over the seeds that were run. A window shows co-occurrence, not what a single card caused.",
     )
+
+
+def _use_row(facts: Facts, arm: Arm) -> Row:
+    fixed = fixes(facts.pairs(facts.bare, arm))
+    used = [use for seed in facts.seeds_of(arm) if (use := _bank_use(facts, arm, seed, fixed)).cards]
+    total = str(sum(use.cards for use in used)), number(sum(use.slots for use in used))
+    return (f"k={arm.k}", *total, *_ranges(used))
 
 
 def _bank_use(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> BankUse:

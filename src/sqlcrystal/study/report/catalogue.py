@@ -11,6 +11,7 @@ from sqlcrystal.study.report import (
     model_tables,
     solver_tables,
     value_tables,
+    window_tables,
 )
 from sqlcrystal.study.report.table import TableSpec
 
@@ -198,6 +199,12 @@ DECISIONS = (
         "arms with bank 25%, 50% or 75%",
         decision_tables.bank_by_width,
         paper="tab:x-banksize",
+    ),
+    TableSpec(
+        "windows",
+        "What retrievers had to choose from, and how far their windows differ",
+        "two arms that choose differently from one bank",
+        window_tables.window_table,
     ),
     TableSpec(
         "equivalence",

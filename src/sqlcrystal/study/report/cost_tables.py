@@ -16,7 +16,7 @@ from sqlcrystal.measurement.cost import (
     workload_lift,
 )
 from sqlcrystal.measurement.flips import pair_up, to_outcomes
-from sqlcrystal.study.report.arm_rows import label
+from sqlcrystal.study.report.arm_rows import grouped, label
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.wording import NONE, number, percent, plural, points
@@ -139,19 +139,19 @@ def tokens(facts: Facts) -> Body | None:
     formats = sorted(facts.varying("writer"), key=lambda arm: arm.writer)
     shown = {arm.name for arm in (facts.bare, *widths, *formats)}
     others = [arm for arm in facts.arms.values() if arm.name not in shown and facts.rows(arm)]
-    rows: list[Row] = [_token_row(facts, facts.bare, plain.prompt)]
+    rows: list[Row] = [_token_row(facts, facts.bare)]
     groups = (("Width", widths), (f"Format, k={facts.default.k}", formats), ("Other arms", others))
     for heading, arms in groups:
-        rows += [(heading,), *(_token_row(facts, arm, plain.prompt) for arm in arms)] if arms else []
+        rows += [(heading,), *grouped(facts, arms, _token_row, beside=(facts.bare,))] if arms else []
     columns = ("Arm", "Calls", "Prompt tokens", "Δ none", "Completion", "All tokens", "Prompt tokens per pp")
-    return Body(columns=columns, rows=tuple(rows), note="Averages per held-out question, all seeds.")
+    return Body(columns=columns, rows=tuple(rows), note="Averages per held-out question, over the seeds that were run.")
 
 
-def _token_row(facts: Facts, arm: Arm, plain: float) -> Row:
-    cost, lift = serving(facts.rows(arm)), facts.compare(facts.bare, arm)
-    if cost is None:
+def _token_row(facts: Facts, arm: Arm) -> Row:
+    cost, plain, lift = serving(facts.rows(arm)), serving(facts.rows(facts.bare)), facts.compare(facts.bare, arm)
+    if cost is None or plain is None:
         return (label(facts, arm), *[NONE] * 6)
-    extra = cost.prompt - plain
+    extra = cost.prompt - plain.prompt
     worth = tokens_per_point(tokens_per_query=extra, lift_pp=lift.delta_pp) if lift and arm.remembers else None
     change = NONE if arm is facts.bare else points(extra, 0)
     counts = number(cost.completion), number(cost.total), number(worth)

@@ -10,6 +10,7 @@ from sqlcrystal.study.report.arm_rows import (
     arm_row,
     cards_per_seed,
     effect,
+    grouped,
     label,
     ratio_per_seed,
     readings,
@@ -42,15 +43,17 @@ def writers(facts: Facts) -> Body | None:
     arms = sorted(facts.varying("writer"), key=lambda arm: arm.writer)
     if len(arms) < 2:
         return None
-    rows = []
-    for arm in arms:
-        versus = facts.compare(facts.default, arm) if arm is not facts.default else None
-        settings = (percent(percent_right(facts.rows(arm, setting))) for setting in ("transfer", "replay", "retention"))
-        change = points(versus.delta_pp) if versus else NONE
-        ends = interval(versus.ci_low_pp, versus.ci_high_pp) if versus else NONE
-        rows.append((label(facts, arm), *settings, change, ends, probability(versus.p_value) if versus else NONE))
+    rows = grouped(facts, arms, _writer_row, beside=(facts.default,))
     columns = ("Writer", "Transfer EX %", "Replay %", "Retention %", f"Δ {facts.default.name} (pp)", "95% CI", "p")
-    return Body(columns=columns, rows=tuple(rows))
+    return Body(columns=columns, rows=rows)
+
+
+def _writer_row(facts: Facts, arm: Arm) -> Row:
+    versus = facts.compare(facts.default, arm) if arm is not facts.default else None
+    settings = (percent(percent_right(facts.rows(arm, setting))) for setting in ("transfer", "replay", "retention"))
+    change = points(versus.delta_pp) if versus else NONE
+    ends = interval(versus.ci_low_pp, versus.ci_high_pp) if versus else NONE
+    return (label(facts, arm), *settings, change, ends, probability(versus.p_value) if versus else NONE)
 
 
 def equivalence(facts: Facts) -> Body | None:
@@ -62,6 +65,7 @@ def equivalence(facts: Facts) -> Body | None:
         if tested is None:
             continue
         same = ("yes" if tested.equivalent else "no") if tested.p_value is not None else tested.undefined
+        same += ", preliminary" if comparison.preliminary else ""
         rows.append(
             (comparison.factor, comparison.name, points(comparison.result.delta_pp), probability(tested.p_value), same)
         )
@@ -78,20 +82,35 @@ def equivalence(facts: Facts) -> Body | None:
 
 def sources(facts: Facts) -> Body | None:
     """Sources with banks of equal size, per seed."""
-    rows, tested = [], []
+    arms: list[Arm] = []
+    tested: list[str] = []
     for plan in (ROSTER[key] for key in SOURCE_KEYS):
         matched, source = resolve(facts, plan)
-        rows += [_source_row(facts, arm) for arm in (source, matched) if arm is not None and arm is not facts.default]
+        arms += [arm for arm in (source, matched) if arm is not None and arm is not facts.default]
+        if matched and source:
+            tested += _unequal(facts, source, matched)
         if matched and source and (comparison := finding(facts, plan.key)):
             by_seed = effects(facts.pairs(matched, source), lambda pair: str(pair.after.seed))
             alone = "/".join(probability(effect_of_seed.mcnemar_p) for effect_of_seed in by_seed)
             tested.append(f"{comparison.name}: {effect(comparison)}; McNemar p per seed {alone}.")
-    if not rows:
+    if not arms:
         return None
-    rows.append(_source_row(facts, facts.default))
+    rows = grouped(facts, (*arms, facts.default), _source_row, beside=(facts.default,))
     seeds = "/".join(str(seed) for seed in facts.seeds)
     columns = ("Source", f"Cards ({seeds})", f"EX % ({seeds})", f"CR % ({seeds})", f"Replay % ({seeds})")
-    return Body(columns=columns, rows=tuple(rows), note=" ".join(filter(None, (source_note(facts), *tested))))
+    return Body(columns=columns, rows=rows, note=" ".join(filter(None, (source_note(facts), *tested))))
+
+
+def _unequal(facts: Facts, source: Arm, matched: Arm) -> list[str]:
+    """A sentence where two banks that were to hold equally many cards do not."""
+    counts = [
+        [len(facts.bank(arm, seed)) for seed in facts.seeds_of(source) if seed in facts.seeds_of(matched)]
+        for arm in (source, matched)
+    ]
+    if counts[0] == counts[1]:
+        return []
+    first, second = ("/".join(map(str, count)) for count in counts)
+    return [f"The card counts of {source.name} ({first}) and {matched.name} ({second}) are not equal."]
 
 
 def _source_row(facts: Facts, arm: Arm) -> Row:
@@ -113,11 +132,8 @@ def width_by_writer(facts: Facts) -> Body | None:
     }
     grid = {writer: sizes for writer, sizes in widths.items() if len(sizes) > 1}
     by_place = {(arm.writer, arm.k): arm for arm in arms}
-    rows = tuple(
-        (writer if k == sizes[0] else "", str(k), *arm_row(facts, by_place[writer, k])[1:])
-        for writer, sizes in grid.items()
-        for k in sizes
-    )
+    placed = [by_place[writer, k] for writer, sizes in grid.items() for k in sizes]
+    rows = grouped(facts, placed, _width_row, beside=(facts.bare, facts.default))
     tested = [comparison for key in ("width", "width-3", "width-5", "wide-full") if (comparison := finding(facts, key))]
     sentences = [f"{comparison.name}: {effect(comparison)} ({comparison.role})." for comparison in tested]
     shared = same_window(facts.pairs(facts.find(k=1), facts.find(k=10)))
@@ -127,6 +143,11 @@ def width_by_writer(facts: Facts) -> Body | None:
             " the bank of their database holds no more."
         )
     return Body(columns=("Writer", "k", *arm_columns(facts)[1:]), rows=rows, note=" ".join(sentences))
+
+
+def _width_row(facts: Facts, arm: Arm) -> Row:
+    place = (arm.writer, str(arm.k)) if arm.remembers else (arm.name, NONE)
+    return *place, *arm_row(facts, arm)[1:]
 
 
 def bank_fraction(arm: Arm) -> float | None:
@@ -143,23 +164,24 @@ def bank_by_width(facts: Facts) -> Body | None:
     if len(sizes) < 2:
         return None
     widths = sorted({k for size, k in grid if size < 100})
-    rows = []
-    for size in sizes:
-        present = [k for k in widths if (size, k) in grid]
-        for k in present:
-            arm, first = grid[size, k], k == present[0]
-            cards = cards_per_seed(facts, arm) if first else ""
-            rows.append((f"{size:g}%" if first else "", cards, str(k), *arm_row(facts, arm)[1:]))
+    placed = [grid[size, k] for size in sizes for k in widths if (size, k) in grid]
+    rows = grouped(facts, placed, _bank_row, beside=(facts.bare, facts.default))
     seeds = "/".join(str(seed) for seed in facts.seeds)
     keys = ("three-quarter-bank", "half-bank", "quarter-bank", "wide-full")
     tested = [comparison for key in keys if (comparison := finding(facts, key))]
     pooled = [
         f"{comparison.name}: {points(comparison.result.delta_pp)},"
-        f" McNemar p {probability(comparison.result.mcnemar_p)}."
+        f" McNemar p {probability(comparison.result.mcnemar_p)}{' (preliminary)' if comparison.preliminary else ''}."
         for comparison in tested
     ]
     columns = ("Bank", f"Cards ({seeds})", "k", *arm_columns(facts)[1:])
-    return Body(columns=columns, rows=tuple(rows), note=" ".join(["Smaller banks are nested in larger ones.", *pooled]))
+    return Body(columns=columns, rows=rows, note=" ".join(["Smaller banks are nested in larger ones.", *pooled]))
+
+
+def _bank_row(facts: Facts, arm: Arm) -> Row:
+    size = f"{bank_fraction(arm):g}%" if arm.remembers else arm.name
+    cards, k = (cards_per_seed(facts, arm), str(arm.k)) if arm.remembers else (NONE, NONE)
+    return size, cards, k, *arm_row(facts, arm)[1:]
 
 
 def origin(facts: Facts) -> Body | None:
@@ -168,7 +190,7 @@ def origin(facts: Facts) -> Body | None:
     present = [arm for arm in (success, facts.default, union) if arm]
     if len(present) < 2 or facts.bare is None:
         return None
-    rows = tuple(arm_row(facts, arm) for arm in (facts.bare, *present))
+    rows = grouped(facts, (facts.bare, *present), arm_row, beside=(facts.bare, facts.default))
     pairs = facts.pairs(success, facts.default)
     ours = effects(pairs, lambda pair: str(pair.after.seed))
     versus = effects(pairs, lambda _: "all")
@@ -204,7 +226,8 @@ def matched_admission(facts: Facts) -> Body | None:
         return None
     rows: list[Row] = [_admission_row(facts, facts.bare)]
     for heading, arms in groups.items():
-        rows += [(heading,), *(_admission_row(facts, arm) for arm in arms)] if arms else []
+        baseline = (facts.bare, facts.default)
+        rows += [(heading,), *grouped(facts, arms, _admission_row, beside=baseline)] if arms else []
     tested = [comparison for key in ("origin-0", "origin-1", *gates) if (comparison := finding(facts, key))]
     note = " ".join(f"{comparison.name}: {effect(comparison)}." for comparison in tested)
     name, *columns = arm_columns(facts, "Configuration")

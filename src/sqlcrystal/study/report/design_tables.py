@@ -98,6 +98,7 @@ def conditions(facts: Facts) -> tuple[tuple[str, str], ...]:
         ("study digest", manifest.digest),
         ("sqlcrystal", manifest.version),
         ("benchmark", manifest.benchmark),
+        ("databases not there", listed(manifest.missing_databases) or "none"),
         ("model", f"{manifest.model} ({manifest.model_digest})"),
         ("embedder", manifest.embedder),
         ("runtime", listed(facts.runtimes()) or unknown),

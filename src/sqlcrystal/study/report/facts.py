@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlcrystal.errors import DataError
 from sqlcrystal.ledger.records import Arm, BankedCard, Ledger, Outcome, Side
@@ -18,8 +19,10 @@ from sqlcrystal.measurement.ratio import (
     HeldOut,
     RatioEstimate,
     SeedCounts,
+    WholeHeadroom,
     crystallization_ratio,
     ratio_estimate,
+    whole_headroom,
 )
 from sqlcrystal.measurement.statistics import Equivalence, check_method, equivalence
 from sqlcrystal.types import CardId
@@ -55,6 +58,7 @@ class Facts:
         self._rows = {Side(*key): tuple(rows) for key, rows in grouped.items()}
         self._compared: dict[tuple[Side, Side, str], Comparison | None] = {}
         self._ratios: dict[str, Ratio | None] = {}
+        self._parts: dict[frozenset[int], Facts] = {}
 
     # ── which arm is which ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -100,6 +104,28 @@ class Facts:
             and all(getattr(arm, field) == getattr(self.default, field) for field in fixed)
         )
 
+    def seeds_of(self, arm: Arm) -> tuple[int, ...]:
+        """The seeds that an arm was run under, in the study's order."""
+        return tuple(seed for seed in self.seeds if seed in self._seeds[arm.name])
+
+    @cached_property
+    def _seeds(self) -> defaultdict[str, set[int]]:
+        seeds: defaultdict[str, set[int]] = defaultdict(set)
+        for row in self.ledger.outcomes:
+            seeds[row.arm].add(row.seed)
+        return seeds
+
+    def on(self, seeds: Collection[int]) -> "Facts":
+        """The study as it stands on some of its seeds, so that an arm of fewer seeds finds its like."""
+        kept = frozenset(seeds)
+        if kept >= set(self.seeds):
+            return self
+        if kept not in self._parts:
+            outcomes = tuple(row for row in self.ledger.outcomes if row.seed in kept)
+            cards = tuple(card for card in self.ledger.cards if card.seed in kept)
+            self._parts[kept] = Facts(replace(self.ledger, outcomes=outcomes, cards=cards), method=self.method)
+        return self._parts[kept]
+
     # ── who was right ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self, arm: Arm | None, setting: str = "transfer") -> tuple[Outcome, ...]:
@@ -107,20 +133,53 @@ class Facts:
         return () if arm is None else self._rows.get(Side(arm.name, setting), ())
 
     @cached_property
+    def both(self) -> tuple[tuple[Outcome, ...], tuple[Outcome, ...]]:
+        """What no memory and the default answered of the questions that both did; all of it where one is not there."""
+        without, memory = self.rows(self.bare), self.rows(self.default)
+        shared = {(row.seed, row.question) for row in without} & {(row.seed, row.question) for row in memory}
+        if not shared:
+            return without, memory
+        return tuple(row for row in without if (row.seed, row.question) in shared), tuple(
+            row for row in memory if (row.seed, row.question) in shared
+        )
+
+    @property
+    def one_sided(self) -> int:
+        """Held-out answers of no memory or the default that the other has not, and that no comparison can use."""
+        if self.bare is None or not self.rows(self.default):
+            return 0
+        return sum(map(len, (self.rows(self.bare), self.rows(self.default)))) - sum(map(len, self.both))
+
+    @cached_property
+    def shares_bare_answers(self) -> bool:
+        """Whether every question has one answer without memory, whatever the seed: it was asked once, not per seed."""
+        answers: defaultdict[str, set[tuple[str | None, bool]]] = defaultdict(set)
+        for row in self.rows(self.bare):
+            answers[row.question].add((row.sql, row.right))
+        return all(len(given) == 1 for given in answers.values())
+
+    @cached_property
     def repairs(self) -> tuple[Outcome, ...]:
         """The repair pass without memory under the oracle, which gives P_K."""
-        return self._without_memory("repair")
+        side = self._without_memory("repair")
+        return self._rows[side] if side else ()
 
     @cached_property
     def engine_repairs(self) -> tuple[Outcome, ...]:
         """The same begun and accepted by what the engine shows, without an oracle, which gives P_E."""
+        side = self.engine_repair
+        return self._rows[side] if side else ()
+
+    @property
+    def engine_repair(self) -> Side | None:
+        """The arm and setting of that pass: the strongest rival that memory has without an oracle."""
         return self._without_memory("engine-repair")
 
-    def _without_memory(self, setting: str) -> tuple[Outcome, ...]:
-        passes = {name: rows for (name, made_for), rows in self._rows.items() if made_for == setting}
-        bare = [rows for name, rows in passes.items() if not self.arms[name].remembers]
-        unaided = [rows for rows in passes.values() if not any(row.cards for row in rows)]
-        return next(iter((*bare, *unaided)), ())
+    def _without_memory(self, setting: str) -> Side | None:
+        passes = {side: rows for side, rows in self._rows.items() if side.setting == setting}
+        bare = [side for side in passes if not self.arms[side.arm].remembers]
+        unaided = [side for side, rows in passes.items() if not any(row.cards for row in rows)]
+        return next(iter((*bare, *unaided)), None)
 
     @cached_property
     def reruns(self) -> tuple[Outcome, ...]:
@@ -137,6 +196,10 @@ class Facts:
         """The same questions under two arms."""
         return pair_up(self.rows(a, setting), self.rows(b, setting))
 
+    def pairs_of(self, a: Side, b: Side) -> tuple[Pair, ...]:
+        """The same questions under two arms, each in its setting."""
+        return pair_up(self._rows.get(a, ()), self._rows.get(b, ()))
+
     @cached_property
     def headline(self) -> tuple[Pair, ...]:
         """Memory against none, on held-out questions."""
@@ -152,10 +215,16 @@ class Facts:
         """Compare b with a on the questions that both sides answered; None where none could be judged."""
         key = (a, b, method or self.method)
         if key not in self._compared:
-            pairs = pair_up(self._rows.get(a, ()), self._rows.get(b, ()))
+            pairs = self.pairs_of(a, b)
             judged = any(pair.evaluable for pair in pairs)
             self._compared[key] = compare(to_outcomes(pairs), method=key[2]) if judged else None
         return self._compared[key]
+
+    @cached_property
+    def against_engine_repair(self) -> Comparison | None:
+        """P_M - P_E: the default memory in one shot against repair without memory and without an oracle."""
+        rival = self.engine_repair
+        return self.compare_sides(rival, Side(self.default.name)) if rival else None
 
     def runtimes(self, *sides: Side) -> tuple[str, ...]:
         """Name the runtimes that answered for these sides, or for all; none in older ledgers."""
@@ -197,6 +266,15 @@ class Facts:
             },
         )
 
+    @cached_property
+    def whole_headroom(self) -> WholeHeadroom | None:
+        """Repair over every question, held out or collected; None where the collection did not repair as P_K's does."""
+        side, collected = self._without_memory("repair"), self.rows(self.default, "collection")
+        alike = side is not None and self.arms[side.arm].source == self.default.source
+        if not alike or self.default.admission != "oracle" or not collected:
+            return None
+        return whole_headroom((*self.repairs, *(row for row in collected if not row.cards)))
+
     def _in_order(self, rows: Iterable[Outcome], keys: set[tuple[int, str]]) -> list[Outcome]:
         """The rows of these questions, seed by seed in the study's order."""
         kept = [row for row in rows if (row.seed, row.question) in keys]
@@ -222,8 +300,8 @@ class Facts:
         return next((self._banks[name, seed] for name in (arm.name, *twins) if (name, seed) in self._banks), {})
 
     def cards(self, arm: Arm) -> list[BankedCard]:
-        """The cards an arm draws on, over all seeds."""
-        return [card for seed in self.seeds for card in self.bank(arm, seed).values()]
+        """The cards an arm draws on, over the seeds it was run under."""
+        return [card for seed in self.seeds_of(arm) for card in self.bank(arm, seed).values()]
 
     def window(self, arm: Arm, row: Outcome) -> list[BankedCard]:
         """The cards a question was shown, best first; a card of another arm's bank is looked up by its id."""

@@ -58,8 +58,8 @@ def crystallization(facts: Facts) -> Drawn:
     if lift:
         change = f"{points(lift.result.delta_pp)} pp, {judged(lift.result)}"
         words = f"(a) Held-out accuracy with memory against without: {change}"
-    if ratio and ratio.ratio.mean is not None:
-        words += f"; CR = {percent(ratio.ratio.mean)}%"
+    if ratio and ratio.ratio.pooled is not None:
+        words += f"; CR = {percent(ratio.ratio.pooled)}%"
     gained = sum(effect.net > 0 for effect, _ in effects)
     spread = (
         f" (b) Effect per database, {facts.split}s pooled: {gained} of {len(effects)} gain." if len(effects) > 1 else ""
@@ -101,7 +101,7 @@ def _ladder(axes: "Axes", facts: Facts) -> None:
     for x, share in list(enumerate(reached))[1:]:
         _bracket(axes, x + 0.36, reached[0], share, f"{points(share - reached[0], 1)} pp")
     ratio = facts.ratio(facts.default)
-    crystallized = ratio.ratio.mean if ratio else None
+    crystallized = ratio.ratio.pooled if ratio else None
     title = f"CR = {crystallized:.0f}% of the headroom" if crystallized is not None else "CR is undefined"
     axes.set_title(f"(a) {title}")
     axes.set_ylim(*accuracy_span(everything))

@@ -3,7 +3,7 @@
 from sqlcrystal.ledger.records import Arm, Outcome
 from sqlcrystal.measurement.collecting import Share, headroom_reached, later_pass, repair_yield, vote_precision
 from sqlcrystal.measurement.detector import Detector, detector
-from sqlcrystal.study.report.arm_rows import effect, label
+from sqlcrystal.study.report.arm_rows import effect, grouped, label
 from sqlcrystal.study.report.comparisons import finding
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.table import Body
@@ -25,15 +25,17 @@ def _collections(facts: Facts, **wanted: str) -> list[tuple[Arm, tuple[Outcome, 
 
 def votes(facts: Facts) -> Body | None:
     """How often the candidate that a vote elects is right, and how right a bank is that stores it unchecked."""
-    rows: list[Row] = []
-    for arm, collected in _collections(facts, source="T4"):
-        seeds = (percent(vote_precision(part).percent) for part in _by_seed(facts, collected))
-        cards = facts.cards(arm)
-        audited = Share(sum(card.right for card in cards), len(cards))
-        rows.append((label(facts, arm), *seeds, share_cell(vote_precision(collected)), share_cell(audited)))
+    rows = grouped(facts, [arm for arm, _ in _collections(facts, source="T4")], _vote_row)
     columns = ("Arm", *(f"s{seed}" for seed in facts.seeds), "Elected candidates right %", "Cards in the bank right %")
     note = "Each round of the self-vote elects one candidate; under a check the rounds go on until one is right."
-    return Body(columns=columns, rows=tuple(rows), note=note)
+    return Body(columns=columns, rows=rows, note=note)
+
+
+def _vote_row(facts: Facts, arm: Arm) -> Row:
+    collected, cards = facts.rows(arm, "collection"), facts.cards(arm)
+    seeds = (percent(vote_precision(part).percent) for part in _by_seed(facts, collected))
+    audited = Share(sum(card.right for card in cards), len(cards))
+    return (label(facts, arm), *seeds, share_cell(vote_precision(collected)), share_cell(audited))
 
 
 def _by_seed(facts: Facts, rows: tuple[Outcome, ...]) -> list[list[Outcome]]:
@@ -56,7 +58,7 @@ def exploration(facts: Facts) -> Body | None:
     if first and ratio:
         by_seed = dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True))
         seeds_shown = (percent(by_seed.get(seed), 0) for seed in facts.seeds)
-        rows.append((f"{first.name}, held-out questions", *seeds_shown, percent(ratio.ratio.mean)))
+        rows.append((f"{first.name}, held-out questions", *seeds_shown, percent(ratio.ratio.pooled)))
     columns = (
         "Exploring before the first answer",
         *(f"s{seed}" for seed in facts.seeds),
@@ -92,7 +94,7 @@ def engine(facts: Facts) -> Body | None:
     passes: dict[str, tuple[tuple[Outcome, ...], tuple[Outcome, ...]]] = {}
     for arm in facts.arms.values():
         if rows := facts.rows(arm, "engine-repair"):
-            passes[f"{arm.name}, held-out repair"] = rows, facts.rows(arm, "repair")
+            passes[f"{label(facts, arm)}, held-out repair"] = rows, facts.rows(arm, "repair")
     for arm, rows in _collections(facts, admission="engine"):
         passes[f"{arm.name}, collection"] = rows, facts.rows(facts.default, "collection")
     detectors = {name: watched for name, both in passes.items() if (watched := detector(*both))}

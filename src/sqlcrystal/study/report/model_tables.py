@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement.collecting import first_try, repair_yield
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
-from sqlcrystal.study.report.arm_rows import ratio_per_seed
+from sqlcrystal.study.report.arm_rows import label, ratio_per_seed
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.table import Body
@@ -47,7 +46,7 @@ def _cross_section(facts: Facts) -> Row:
         percent(repair_yield(facts.rows(facts.default, "collection")).percent),
         f"{percent(again, 0)} → {percent(replay, 0)}",
         points(lift.result.delta_pp, 1) if lift else NONE,
-        percent(ratio.ratio.mean) if ratio else NONE,
+        percent(ratio.ratio.pooled) if ratio else NONE,
     )
 
 
@@ -57,19 +56,11 @@ def _seeds(facts: Facts) -> str:
 
 
 def _seed_by_seed(facts: Facts) -> list[Row]:
-    """Transfer and retention per seed: without memory, with the default, with the anchored writer."""
-    anchored = facts.find(writer="W3+A")
-    arms: list[Arm] = [arm for arm in (facts.bare, facts.default, anchored) if arm]
-    names = " / ".join(arm.name for arm in arms)
-    retained = [facts.reruns, *(facts.rows(arm, "retention") for arm in (facts.default, anchored) if arm)]
-    heading = (
-        f"{facts.manifest.model} · {facts.manifest.benchmark}, per {facts.split}: transfer {names} · retention {names}"
-    )
-    rows: list[Row] = [(heading,)]
+    """The same figures of one run on each of its seeds; transfer and retention of every writer have their own table."""
+    rows: list[Row] = [(f"{facts.manifest.model} · {facts.manifest.benchmark}, per {facts.split}, each preliminary",)]
     for seed in facts.seeds:
-        transfer = " / ".join(percent(facts.by_seed(facts.rows(arm))[seed]) for arm in arms)
-        retention = " → ".join(percent(facts.by_seed(part)[seed]) for part in retained)
-        rows.append((f"{facts.split} {seed}", facts.manifest.benchmark, NONE, NONE, NONE, retention, transfer, NONE))
+        _, benchmark, _, *figures = _cross_section(facts.on([seed]))
+        rows.append((f"{facts.split} {seed}", benchmark, "1, preliminary", *figures))
     return rows
 
 
@@ -91,7 +82,7 @@ def families(runs: Sequence[Facts]) -> Body | None:
             percent(repair_yield(facts.rows(facts.default, "collection")).percent),
             percent(percent_right(facts.rows(facts.bare))),
             percent(percent_right(facts.rows(facts.default))),
-            percent(percent_right(facts.rows(facts.find(writer="W3+A")))),
+            _anchored(facts),
             percent(percent_right(facts.reruns)),
             percent(percent_right(facts.rows(facts.default, "replay"))),
             _seeds(facts),
@@ -106,6 +97,14 @@ def families(runs: Sequence[Facts]) -> Body | None:
     return Body(columns=columns, rows=rows, note=PRELIMINARY)
 
 
+def _anchored(facts: Facts) -> str:
+    """The anchored writer's accuracy, with its seeds where it has fewer than the run."""
+    arm = facts.find(writer="W3+A")
+    shown = percent(percent_right(facts.rows(arm)))
+    seeds = facts.seeds_of(arm) if arm else facts.seeds
+    return shown if len(seeds) == len(facts.seeds) else f"{shown} ({facts.split}s {', '.join(map(str, seeds))} alone)"
+
+
 def second_model(runs: Sequence[Facts]) -> Body | None:
     """The other runs' writers, per seed."""
     rows: list[Row] = []
@@ -114,13 +113,14 @@ def second_model(runs: Sequence[Facts]) -> Body | None:
         rows.append((f"{facts.manifest.model} · {facts.manifest.benchmark} · seeds {seeds}",))
         arms = [*([facts.bare] if facts.bare else []), *facts.varying("writer")]
         for arm in arms:
-            replay = facts.rows(arm, "replay") if arm.remembers else facts.reruns
+            again = [facts.rows(arm, setting) if arm.remembers else facts.reruns for setting in ("replay", "retention")]
             rows.append(
                 (
-                    arm.name,
+                    label(facts, arm),
                     per_seed(facts.by_seed(facts.rows(arm)).values()),
                     ratio_per_seed(facts, arm),
-                    per_seed(facts.by_seed(replay).values()) if replay else NONE,
+                    *(per_seed(facts.by_seed(part).values()) if part else NONE for part in again),
                 )
             )
-    return Body(columns=("Writer", "EX % per seed", "CR % per seed", "Replay % per seed"), rows=tuple(rows))
+    columns = ("Writer", "EX % per seed", "CR % per seed", "Replay % per seed", "Retention % per seed")
+    return Body(columns=columns, rows=tuple(rows), note=f"Banked questions of no memory are its reruns. {PRELIMINARY}")

@@ -50,7 +50,9 @@ class Headline(Struct, frozen=True, kw_only=True):
     lift_ci_pp: tuple[float, float]
     lift_p: float
     cr: float
+    """The mean of the seeds' ratios; its counts pooled give the same."""
     cr_ci: tuple[float, float]
+    budget: int
     replay: float
     retention: float
     rerun_floor: float
@@ -109,8 +111,9 @@ def beside_the_paper(facts: Facts, summary: Summary) -> ReportTable:
             f"Paper ({theirs.model}, {theirs.benchmark})",
         ),
         rows=(("Headline",), *_headline_rows(summary, theirs), ("Comparisons, pp [95% CI]",), *_comparison_rows(facts)),
-        note="Different models, benchmarks and splits: read directions, not differences. This study's intervals are"
-        f" {METHOD_NAMES[facts.method]} with databases for clusters, the paper's two-stage bootstrap.",
+        note="Different models, benchmarks, splits and repair budgets: read directions, not differences."
+        f" This study's intervals are {METHOD_NAMES[facts.method]} with databases for clusters, the paper's two-stage"
+        " bootstrap.",
     )
 
 
@@ -122,6 +125,8 @@ def _headline_rows(ours: Summary, theirs: Headline) -> tuple[tuple[str, ...], ..
         ("Lift (pp)", _range(ours.lift_pp, ours.lift_ci_pp), _range(theirs.lift_pp, theirs.lift_ci_pp)),
         ("p", probability(ours.lift_p), probability(theirs.lift_p)),
         ("CR %", _share(ours.cr, ours.cr_ci), _share(theirs.cr, theirs.cr_ci)),
+        ("CR %, mean of the seeds", percent(ours.cr_mean_of_seeds), percent(theirs.cr)),
+        ("Most rounds of a repair, K", str(ours.budget or NONE), str(theirs.budget)),
         ("Exact-query replay %", percent(ours.replay), percent(theirs.replay)),
         ("Cross-question retention %", percent(ours.retention), percent(theirs.retention)),
         ("Bare rerun %", percent(ours.rerun_floor), percent(theirs.rerun_floor)),

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
 from sqlcrystal.study.report.comparisons import (
     DECISIONS,
     MECHANISM,
@@ -16,7 +17,7 @@ from sqlcrystal.study.report.completeness import completeness
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.glossary import WORDS, source_note
 from sqlcrystal.study.report.summary import Summary
-from sqlcrystal.study.report.value_tables import database_effects
+from sqlcrystal.study.report.value_tables import budget_in_words, database_effects
 from sqlcrystal.study.report.verdict import NOT_JUDGED, NOTHING_BANKED, UNKNOWN
 from sqlcrystal.study.report.wording import interval, judged, kept_ratios, listed, percent, plural, points, probability
 
@@ -27,6 +28,8 @@ class Sentences(Struct, frozen=True, kw_only=True):
     asked: str
     found: str
     sure: str
+    missing: str
+    """Databases that were not there and answers that only one side has; empty where nothing is missing."""
     more: tuple[str, ...]
     supported: tuple[str, ...]
     open: tuple[str, ...]
@@ -34,8 +37,9 @@ class Sentences(Struct, frozen=True, kw_only=True):
 
     @property
     def opening(self) -> tuple[tuple[str, str], ...]:
-        """The three sentences a report begins with."""
-        return ("What was asked", self.asked), ("What was found", self.found), ("How sure", self.sure)
+        """The three sentences a report begins with, and a fourth where something is missing."""
+        lines = (("What was asked", self.asked), ("What was found", self.found), ("How sure", self.sure))
+        return (*lines, ("What is missing", self.missing)) if self.missing else lines
 
 
 def sentences(facts: Facts, summary: Summary) -> Sentences:
@@ -54,6 +58,7 @@ def sentences(facts: Facts, summary: Summary) -> Sentences:
         asked=_question_sentence(facts, summary),
         found=_result_sentence(summary, facts.split),
         sure=_certainty_sentence(lead, summary),
+        missing=_missing_sentence(facts),
         more=tuple(_more(facts, summary)),
         supported=tuple(_supported_sentence(finding) for finding in every if finding.supported),
         open=tuple(_open_sentence(finding) for finding in every if not finding.supported),
@@ -85,9 +90,26 @@ def _result_sentence(summary: Summary, split: str) -> str:
         )
     return (
         f"{percent(summary.p0)}% of the held-out answers are right without memory, {percent(summary.pm)}% with it:"
-        f" {points(summary.lift_pp, 1)} points. Of {summary.n_heldout:,} answers (question × {split}) memory fixed"
+        f" {points(summary.lift_pp, 1)} points. Of {summary.n_pairs:,} answers (question × {split}) memory fixed"
         f" {summary.fixed} and broke {summary.broke}."
     )
+
+
+def _missing_sentence(facts: Facts) -> str:
+    said, absent = [], facts.manifest.missing_databases
+    if absent:
+        were = "was" if len(absent) == 1 else "were"
+        said.append(f"{plural(len(absent), 'database')} of the benchmark {were} not there: {listed(absent)}.")
+    if facts.one_sided and facts.bare:
+        seeds = [
+            f"{arm.name} {len(facts.rows(arm)):,} ({facts.split}s {', '.join(map(str, facts.seeds_of(arm)))})"
+            for arm in (facts.bare, facts.default)
+        ]
+        said.append(
+            f"{plural(facts.one_sided, 'held-out answer')} of one side have no answer of the other and stand outside"
+            f" every comparison and share above: answered are {listed(seeds)}."
+        )
+    return " ".join(said)
 
 
 def _certainty_sentence(lift: Finding | None, summary: Summary) -> str:
@@ -97,6 +119,9 @@ def _certainty_sentence(lift: Finding | None, summary: Summary) -> str:
     few = " Answers of fewer than three seeds establish nothing." if lift.preliminary else ""
     if result.unevaluable:
         few += f" {plural(result.unevaluable, 'pair')} could not be judged and stand outside the test."
+    if result.uneven and result.macro_ci_pp:
+        mean = f"{points(result.macro_pp, 1)} points {interval(*result.macro_ci_pp, 1)}"
+        few += f" {_capital(result.uneven)}: {mean}."
     if result.p_value is None:
         return f"{_capital(summary.verdict)}: {judged(result).removeprefix('no clustered interval: ')}.{few}"
     ends = (
@@ -126,8 +151,15 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
         if ratio and summary.cr is not None and summary.verdict != NOTHING_BANKED:
             shape = kept_ratios(ratio.estimates[facts.method])
             share = (
-                f" Memory's lift is {percent(summary.cr)}% of what that adds (the crystallization ratio, CR; {shape})."
+                f" Memory's lift is {percent(summary.cr)}% of what that adds (the crystallization ratio, CR; {shape};"
+                f" {budget_in_words(facts)})."
             )
+            if summary.cr_all_questions is not None:
+                share += (
+                    f" Over all {plural(summary.n_all_questions or 0, 'question')}, not only the held-out ones, repair"
+                    f" reaches {percent(summary.pk_all_questions)}%; of that headroom the lift is"
+                    f" {percent(summary.cr_all_questions)}%."
+                )
         sentences.append(
             f"Repair on demand, where an oracle says which answers are wrong and nothing is stored, reaches"
             f" {percent(summary.pk)}% (P_K).{share}"
@@ -135,6 +167,7 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
     if summary.pe is not None:
         sentences.append(
             f"Repair without an oracle, on what the database engine shows, reaches {percent(summary.pe)}% (P_E)."
+            f"{_against_engine_repair(facts)}"
         )
     if summary.replay is not None:
         without_card = (
@@ -152,6 +185,15 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
         down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""
         sentences.append(f"{gained} of {plural(len(effects), 'database')} gain{down}.")
     return sentences
+
+
+def _against_engine_repair(facts: Facts) -> str:
+    """How memory does against the rival that needs no oracle either, in one sentence; empty where one was not run."""
+    versus = facts.against_engine_repair
+    if versus is None:
+        return ""
+    few = "; preliminary: fewer than three seeds" if versus.n_seeds < ENOUGH_SEEDS else ""
+    return f" Memory in one shot against it (P_M − P_E): {points(versus.delta_pp, 1)} points, {judged(versus)}{few}."
 
 
 def _title(finding: Finding) -> str:

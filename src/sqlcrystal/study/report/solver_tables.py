@@ -1,13 +1,12 @@
 """Tables on the solver: what it sees and chooses, with memory and without."""
 
 from sqlcrystal.ledger.records import Arm
-from sqlcrystal.measurement.comparison import Comparison
-from sqlcrystal.study.report.arm_rows import label
+from sqlcrystal.study.report.arm_rows import grouped, label, told
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.glossary import WORDS
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.value_tables import sample
-from sqlcrystal.study.report.wording import NONE, interval, percent, points, probability
+from sqlcrystal.study.report.wording import NONE, percent
 
 REPAIRED = "engine-repair"
 
@@ -26,7 +25,7 @@ def solvers(facts: Facts) -> Body | None:
         f"{sample(facts)} Without its cards: against the same solver without memory. Calls and prompt tokens are means"
         " over questions, before any repair."
     )
-    return Body(columns=columns, rows=tuple(_row(facts, arm) for arm in arms), note=note)
+    return Body(columns=columns, rows=grouped(facts, arms, _row, beside=(facts.bare, facts.default)), note=note)
 
 
 def _row(facts: Facts, arm: Arm) -> tuple[str, ...]:
@@ -38,17 +37,10 @@ def _row(facts: Facts, arm: Arm) -> tuple[str, ...]:
         label(facts, arm),
         WORDS["solver"](arm.solver) + ("" if arm.remembers else ", without cards"),
         percent(percent_right(rows)),
-        _told(lift),
+        told(lift),
         f"{lift.fixed}/{lift.broke}" if lift else NONE,
-        _told(by_cards),
+        told(by_cards),
         percent(percent_right(facts.rows(arm, REPAIRED))),
         f"{sum(row.calls for row in rows) / len(rows):.2f}",
         f"{sum(row.prompt_tokens for row in rows) / len(rows):,.0f}",
     )
-
-
-def _told(result: Comparison | None) -> str:
-    if result is None:
-        return NONE
-    ends = interval(result.ci_low_pp, result.ci_high_pp)
-    return f"{points(result.delta_pp)} {ends}; p {probability(result.p_value)}"

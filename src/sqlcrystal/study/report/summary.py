@@ -34,6 +34,9 @@ class ContrastSummary(Struct, frozen=True, kw_only=True):
     between_sd_pp: float | None
     leave_one_out_pp: Interval | None
     new_database_pp: Interval | None
+    macro_pp: float | None
+    macro_ci_pp: Interval | None
+    uneven: str
     fixed: int
     broke: int
     n: int
@@ -69,12 +72,19 @@ class Summary(Struct, frozen=True, kw_only=True):
     lift_ci_two_stage_pp: Interval | None
     lift_ci_question_level_pp: Interval | None
     lift_undefined: str
+    against_pe_pp: float | None
+    against_pe_ci_pp: Interval | None
+    against_pe_p: float | None
     cr: float | None
     cr_ci: Interval | None
     cr_interval: str
     cr_ci_two_stage: Interval | None
     cr_per_seed: dict[int, float | None]
-    cr_alternative: float | None
+    cr_mean_of_seeds: float | None
+    cr_all_questions: float | None
+    pk_all_questions: float | None
+    n_all_questions: int | None
+    budget: int
     p0_evaluable: float | None
     pm_evaluable: float | None
     replay: float | None
@@ -83,6 +93,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     fixed: int
     broke: int
     n_heldout: int
+    n_pairs: int
+    one_sided: int
+    missing_databases: tuple[str, ...]
     n_heldout_per_seed: dict[int, int]
     n_questions: int
     n_banked: int
@@ -114,6 +127,7 @@ def summarize(facts: Facts) -> Summary:
         multiplicity=MULTIPLICITY,
         **_accuracies(facts),
         **_lift(headline(facts)),
+        **_against_engine_repair(facts.against_engine_repair),
         **_ratio(facts),
         **_sizes(facts),
     )
@@ -121,7 +135,7 @@ def summarize(facts: Facts) -> Summary:
 
 def _accuracies(facts: Facts) -> dict[str, Any]:
     """How often each side was right."""
-    bare, memory = facts.rows(facts.bare), facts.rows(facts.default)
+    bare, memory = facts.both
     return {
         "p0": percent_right(bare),
         "pm": percent_right(memory),
@@ -149,18 +163,31 @@ def _lift(lift: Finding | None) -> dict[str, Any]:
     }
 
 
+def _against_engine_repair(result: Comparison | None) -> dict[str, Any]:
+    """Memory against repair that has no oracle."""
+    return {
+        "against_pe_pp": result.delta_pp if result else None,
+        "against_pe_ci_pp": _interval(result) if result else None,
+        "against_pe_p": result.p_value if result else None,
+    }
+
+
 def _ratio(facts: Facts) -> dict[str, Any]:
     """How much of the repair's gain memory keeps."""
-    ratio = facts.ratio(facts.default)
+    ratio, whole = facts.ratio(facts.default), facts.whole_headroom
     estimates = ratio.estimates if ratio else {}
     decided, two_stage = estimates.get(facts.method), estimates.get("two-stage")
     return {
-        "cr": ratio.ratio.mean if ratio else None,
+        "cr": ratio.ratio.pooled if ratio else None,
         "cr_ci": _ends(decided),
         "cr_interval": decided.shape or decided.undefined if decided else "",
         "cr_ci_two_stage": _ends(two_stage),
         "cr_per_seed": dict(zip(ratio.counts, ratio.ratio.per_seed, strict=True)) if ratio else {},
-        "cr_alternative": ratio.ratio.against_own_floor if ratio else None,
+        "cr_mean_of_seeds": ratio.ratio.mean if ratio else None,
+        "cr_all_questions": whole.share(ratio.ratio.lift_pp) if ratio and whole else None,
+        "pk_all_questions": 100 * whole.repaired / whole.n if whole else None,
+        "n_all_questions": whole.n if whole else None,
+        "budget": facts.manifest.budget,
     }
 
 
@@ -170,6 +197,9 @@ def _sizes(facts: Facts) -> dict[str, Any]:
     cards = {seed: len(facts.bank(facts.default, seed)) for seed in facts.seeds}
     return {
         "n_heldout": len(memory),
+        "n_pairs": len(facts.headline),
+        "one_sided": facts.one_sided,
+        "missing_databases": facts.manifest.missing_databases,
         "n_heldout_per_seed": {seed: sum(row.seed == seed for row in memory) for seed in facts.seeds},
         "n_questions": len({(row.database, row.question) for row in memory}),
         "n_banked": len(facts.rows(facts.default, "replay")),
@@ -217,6 +247,9 @@ def _contrast(finding: Finding) -> ContrastSummary:
         between_sd_pp=result.between_sd_pp,
         leave_one_out_pp=(left.low_pp, left.high_pp) if left else None,
         new_database_pp=result.new_database_pp,
+        macro_pp=result.macro_pp,
+        macro_ci_pp=result.macro_ci_pp,
+        uneven=result.uneven,
         fixed=result.fixed,
         broke=result.broke,
         n=result.n,
