@@ -108,6 +108,11 @@ def run_again(
     return _judge(store, card, failure, release=release, quote=quote), failure
 
 
+def _has_another(store: CardStore, card: Card) -> bool:
+    """Whether the card's question got another card meanwhile, which a check does not replace."""
+    return bool(store.find(database=card.database, status=CardStatus.ACTIVE, question=card.question.text))
+
+
 def _failure(execution: Execution) -> Failure | None:
     # More rows than the cap is proof enough that the statement runs.
     if isinstance(execution, Failure) and execution.kind is not FailureKind.TOO_LARGE:
@@ -118,7 +123,7 @@ def _failure(execution: Execution) -> Failure | None:
 def _judge(store: CardStore, card: Card, failure: Failure | None, *, release: bool, quote: bool) -> CheckOutcome:
     quarantined = card.status is CardStatus.QUARANTINED
     if failure is None:
-        if quarantined and release:
+        if quarantined and release and not _has_another(store, card):
             store.set_status(card.id, CardStatus.ACTIVE, by=CHECKER, reason="runs again")
             return CheckOutcome.RELEASED
         return CheckOutcome.RELEASABLE if quarantined else CheckOutcome.RAN
