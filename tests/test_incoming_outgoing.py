@@ -51,7 +51,7 @@ def test_a_packed_value_beyond_its_limit_is_refused() -> None:
 
 def test_a_card_file_with_one_endless_line_is_refused() -> None:
     class NoStore:
-        def add_all(self, entries: Iterable[object]) -> list[object]:
+        def add_all(self, entries: Iterable[object], **_: object) -> list[object]:
             return list(entries)
 
     with pytest.raises(DataError, match="a line is longer"):

@@ -193,6 +193,14 @@ class Effort(Struct, frozen=True, kw_only=True):
         return Episode(attempt=self.attempt, source=self.source, sql=last, rounds=self.rounds)
 
 
+_PERSONAL_SIGNALS = frozenset({"user", "edited"})
+
+
+def is_personal(signal: str) -> bool:
+    """Whether a person gave this signal; what a rule, a service or an engine says never overrules one."""
+    return signal in _PERSONAL_SIGNALS
+
+
 class Admission(Struct, frozen=True, kw_only=True, gc=False):
     """Which signal admitted an episode, who gave it, and when (ISO 8601, UTC)."""
 

@@ -306,6 +306,35 @@ def test_a_forgotten_number_leaves_the_rows_and_no_other_number(store: Store) ->
     assert store.answers.get("answer-2").rows == ((47110,),)
 
 
+@pytest.mark.parametrize(
+    ("value", "spelled"),
+    [
+        ("Ada O'Brien", "ADA o'brien"),
+        ("Ada O'Brien", "name = 'ada o''brien'"),
+        ("Ada O'Brien", "LIKE '%Ada%O’Brien%'"),
+        ("Ada O'Brien", "'Ada' || ' ' || 'O''Brien'"),
+        ("José", "jose\u0301"),
+        ("Straße", "STRASSE"),
+        ("Ada", "name = x'416461'"),
+        ("ada", "name = char(65, 100, 97)"),
+        ("Ada", '{"name": "\\u0041da"}'),
+        ("1234.5", "pay > 1,234.50"),
+        ("1000", "pay = 1e3"),
+        ("255", "pay = 0xFF"),
+    ],
+)
+def test_a_value_is_forgotten_in_every_case_and_spelling(store: Store, value: str, spelled: str) -> None:
+    store.answers.save(answer(1, question="Q", sql=f"SELECT 1 WHERE {spelled}"))
+    assert store.forget(by="bob", value=value).answers == 1
+    assert store.answers.get("answer-1").sql is None
+
+
+@pytest.mark.parametrize(("value", "other"), [("4711", "pay = 47110"), ("Ada", "name = 'Bob'"), ("10", "LIMIT 1")])
+def test_another_value_is_not_forgotten(store: Store, value: str, other: str) -> None:
+    store.answers.save(answer(1, question="Q", sql=f"SELECT 1 WHERE {other}"))
+    assert store.forget(by="bob", value=value).answers == 0
+
+
 def test_forgetting_needs_either_a_question_or_a_value(store: Store) -> None:
     with pytest.raises(ConfigError, match="either a question or a value"):
         store.forget(by="ada")

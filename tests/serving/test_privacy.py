@@ -158,9 +158,9 @@ def test_a_masked_card_still_runs_when_it_is_checked(tmp_path: Path) -> None:
 
 def test_what_no_cell_holds_stays_readable() -> None:
     sql = "SELECT strftime('%Y', at), round(x, 2) FROM t WHERE year = 2010 AND name LIKE '%ann%' LIMIT 5"
-    masked = mask("Top 5 of Ann in 2010?", sql, dialect="sqlite")
+    masked = mask("Top 5 of Ann in 2010?", sql, dialect="sqlite", names=("t", "at", "x", "year", "name"))
     assert masked.sql == (
-        "SELECT STRFTIME('%Y', at), ROUND(x, 2) FROM t WHERE year = '«n1»' AND name LIKE '%«2»%' LIMIT 5"
+        "SELECT STRFTIME('%Y', at), ROUND(x, '«n1»') FROM t WHERE year = '«n2»' AND name LIKE '%«3»%' LIMIT 5"
     )
     assert "2010" not in masked.question
     assert "Ann" not in masked.question
@@ -175,7 +175,7 @@ def test_forgetting_takes_a_value_out_of_a_store_that_kept_it(tmp_path: Path) ->
     assert CELLS[0] not in kept_bytes(tmp_path)
 
 
-def test_an_mcp_client_is_told_how_many_rows_there_are_and_none_of_their_cells(tmp_path: Path) -> None:
+def test_an_mcp_client_is_told_whether_there_are_rows_and_nothing_that_could_spell_out_a_cell(tmp_path: Path) -> None:
     pytest.importorskip("mcp")
     from sqlcrystal.interfaces.mcp.tools import withheld
     from sqlcrystal.interfaces.server.reach import told_answer, told_rows
@@ -186,4 +186,5 @@ def test_an_mcp_client_is_told_how_many_rows_there_are_and_none_of_their_cells(t
         told += [told_rows(crystal.run(f"SELECT no_such, '{CELLS[0]}' FROM item", "shop"))]
         shown = [withheld(crystal, "shop", answer) for answer in told]
     assert not [cell for cell in CELLS for answer in shown if cell in str(answer)]
-    assert [answer["row_count"] for answer in shown] == [2, 0, 0]
+    assert [answer["row_count"] for answer in shown] == [1, 0, 0]
+    assert not any(answer["seconds"] for answer in shown)

@@ -15,7 +15,7 @@ from sqlcrystal.bank.statements import StoreStatement, direct
 from sqlcrystal.bank.tables import cards, changes, episodes, revisions
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
-from sqlcrystal.types import Card, CardId
+from sqlcrystal.types import Card, CardId, CardStatus
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
@@ -76,6 +76,13 @@ _SAME = sa.select(cards.c.id, cards.c.content, cards.c.database).where(
 )
 
 
+_ACTIVE = sa.select(cards.c.id, cards.c.database, cards.c.question_key).where(
+    cards.c.status == CardStatus.ACTIVE.value,
+    cards.c.database.in_(sa.bindparam("databases", expanding=True)),
+    cards.c.question_key.in_(sa.bindparam("keys", expanding=True)),
+)
+
+
 def document(name: str, record: msgspec.Struct) -> bytes:
     """A record as JSON, or one line that names what cannot be kept."""
     try:
@@ -114,6 +121,30 @@ def insert(connection: sa.Connection, entries: Sequence[Entry]) -> list[Added]:
     if change_rows:
         _CHANGE.each(direct(connection), change_rows)
     return added
+
+
+def yielded(connection: sa.Connection, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries, disabled where their question has an active card in the bank or earlier among them."""
+    keys = [(entry.card.database, question_key(entry.card.question.text)) for entry in entries]
+    named = {"databases": [database for database, _ in keys], "keys": [key for _, key in keys]}
+    taken = {(row.database, row.question_key): row.id for row in connection.execute(_ACTIVE, named)}
+    given = []
+    for entry, key in zip(entries, keys, strict=True):
+        card = entry.card
+        if card.status is not CardStatus.ACTIVE or taken.setdefault(key, card.id) == card.id:
+            given.append(entry)
+            continue
+        change = Change(
+            at=now(),
+            by="import",
+            action="status",
+            before=str(card.status),
+            after=str(CardStatus.DISABLED),
+            reason=f"its question has card {taken[key]}",
+        )
+        disabled = msgspec.structs.replace(card, status=CardStatus.DISABLED)
+        given.append(msgspec.structs.replace(entry, card=disabled, history=(*entry.history, change)))
+    return given
 
 
 def _kept(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> dict[str, tuple[str, str]]:

@@ -11,15 +11,15 @@ import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, open_backend
 from sqlcrystal.bank.by_id import ById
-from sqlcrystal.bank.card_rows import drop_episode, history_of, insert, note, now, revise, update
+from sqlcrystal.bank.card_rows import drop_episode, history_of, insert, note, now, revise, update, yielded
 from sqlcrystal.bank.episodes import read_episode
-from sqlcrystal.bank.records import Added, Change, Entry
+from sqlcrystal.bank.records import REPLACED_BY, Added, Change, Entry
 from sqlcrystal.bank.served import MEMORY, Served, caught_up, revision_of
 from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.bank.tables import cards, episodes
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
-from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode
+from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode, is_personal
 
 _CARD = msgspec.json.Decoder(Card)
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value
@@ -155,12 +155,16 @@ class CardStore:
         """Bank a card and return the id it is kept under: an older one where the same card is there already."""
         return self.add_all([Entry(card=card, episode=episode)])[0].id
 
-    def add_all(self, entries: Iterable[Entry]) -> list[Added]:
-        """Bank many cards in one transaction, all or none."""
+    def add_all(self, entries: Iterable[Entry], *, yielding: bool = False) -> list[Added]:
+        """Bank many cards in one transaction, all or none.
+
+        With `yielding` a card whose question has an active card comes in disabled: one question has one active card.
+        """
         touched: set[str] = set()
         added: list[Added] = []
         with self.backend.writing() as connection:
-            for batch in _batches(entries):
+            for read in _batches(entries):
+                batch = yielded(connection, read) if yielding else read
                 done = insert(connection, batch)
                 touched.update(entry.card.database for entry, outcome in zip(batch, done, strict=True) if outcome.new)
                 added += done
@@ -205,15 +209,24 @@ class CardStore:
             return edited
 
     def readmit(self, card_id: str, admission: Admission) -> Card:
-        """Serve a card again on somebody's new word, who vouches for it from now on; an active one is left alone."""
+        """Serve a card again on somebody's new word, who vouches for it from now on.
+
+        An active one is left alone, unless a person takes over what a rule had admitted.
+        """
         with self.backend.writing() as connection:
             card = self.get(card_id)
-            if card.status is CardStatus.ACTIVE:
+            taken_over = is_personal(admission.signal) and not is_personal(card.admission.signal)
+            if card.status is CardStatus.ACTIVE and not taken_over:
                 return card
             again = msgspec.structs.replace(card, status=CardStatus.ACTIVE, admission=admission)
             update(connection, again)
-            why = f"admitted again by {admission.signal}"
-            note(connection, card.id, by=admission.by, action="status", before=card.status, after=again.status, why=why)
+            if card.status is CardStatus.ACTIVE:
+                before, after = (f"{given.signal} by {given.by}" for given in (card.admission, admission))
+                change = {"action": "admission", "before": before, "after": after, "why": "a person vouches for it now"}
+            else:
+                why = f"admitted again by {admission.signal}"
+                change = {"action": "status", "before": card.status, "after": again.status, "why": why}
+            note(connection, card.id, by=admission.by, **change)
             revise(connection, [card.database])
             return again
 
@@ -222,10 +235,17 @@ class CardStore:
         return self.set_statuses([card_id], status, by=by, reason=reason)[0]
 
     def set_statuses(self, ids: Iterable[str], status: CardStatus, *, by: str, reason: str = "") -> list[Card]:
-        """Change the status of many cards in one transaction; a card that has it already is left alone."""
+        """Change the status of many cards in one transaction; a card that has it already is left alone.
+
+        One question has one active card: a card that is served again takes the place of another.
+        """
         after, touched = [], set()
         with self.backend.writing() as connection:
             for card in map(self.get, ids):
+                if status is CardStatus.ACTIVE and card.status is not status:
+                    others = self.find(database=card.database, status=status, question=card.question.text)
+                    replaced = [other.id for other in others]
+                    self.set_statuses(replaced, CardStatus.DISABLED, by=by, reason=f"{REPLACED_BY}{card.id}")
                 updated = msgspec.structs.replace(card, status=status)
                 if updated.status is not card.status:
                     update(connection, updated)

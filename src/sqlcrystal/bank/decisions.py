@@ -15,6 +15,7 @@ from sqlcrystal.bank.records import AnswerRecord, Decided, Decision, Proposal, V
 from sqlcrystal.bank.statements import StoreStatement, direct
 from sqlcrystal.bank.tables import answers, decisions, proposals
 from sqlcrystal.errors import BankError
+from sqlcrystal.types import is_personal
 
 _TOLD = tuple(decisions.c[field] for field in Decision.__struct_fields__)
 _LAST: "sa.Select[Any]" = sa.select(*_TOLD).order_by(decisions.c.seq.desc()).limit(1)
@@ -50,11 +51,12 @@ class DecisionStore:
         """Give a verdict on an answer; `bank` makes the card it calls for, in the same transaction, and returns its id.
 
         The verdict that stands already, on the same SQL, is given back as it is: saying it twice makes nothing twice.
+        A person who says what a rule had said is the first person to say it.
         """
         with self._backend.writing() as connection:
             answer = self._answers.get(answer) if isinstance(answer, str) else answer
             standing = self.standing(answer.id)
-            if standing is not None and (standing.verdict, standing.sql, standing.proposal) == (verdict, sql, proposal):
+            if standing is not None and _says_the_same(standing, (verdict, sql, proposal), signal):
                 return Decided(standing, new=False, before=standing)
             decision = Decision(
                 id=_name(answer.id, verdict, sql, proposal, standing.id if standing else ""),
@@ -161,6 +163,11 @@ class DecisionStore:
 
     def _last(self, statement: StoreStatement, name: str) -> Decision | None:
         return next(map(_decision, self._backend.rows(statement, {"name": name})), None)
+
+
+def _says_the_same(standing: Decision, said: tuple[Verdict, str, str], signal: str) -> bool:
+    takes_over = is_personal(signal) and not is_personal(standing.signal)
+    return (standing.verdict, standing.sql, standing.proposal) == said and not takes_over
 
 
 def _name(*parts: str) -> str:

@@ -37,8 +37,8 @@ def import_jsonl(store: CardStore, source: BinaryIO | Iterable[bytes], *, name: 
 
 
 def import_entries(store: CardStore, entries: Iterable[Entry]) -> ImportReport:
-    """Bank every card, or none if one is refused."""
-    added = store.add_all(entries)
+    """Bank every card, or none if one is refused; a card whose question has an active one comes in disabled."""
+    added = store.add_all(entries, yielding=True)
     new = sum(addition.new for addition in added)
     return ImportReport(added=new, already_there=len(added) - new)
 

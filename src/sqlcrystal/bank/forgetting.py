@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.records import AnswerRecord
+from sqlcrystal.bank.spellings import holds_value
 from sqlcrystal.bank.tables import answers, cards, changes, decisions, episodes, proposals
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import ConfigError
@@ -73,7 +74,8 @@ def _asks(question: str) -> Holds:
 
 
 def _mentions(value: str) -> Holds:
-    return lambda node: any(value in leaf if isinstance(leaf, str) else value == str(leaf) for leaf in _leaves(node))
+    held = holds_value(value)
+    return lambda node: any(map(held, _leaves(node)))
 
 
 def _leaves(node: Any, *, in_list: bool = False) -> Iterator[str | float]:

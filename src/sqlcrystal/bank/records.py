@@ -20,6 +20,10 @@ class Change(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+REPLACED_BY = "replaced by card "
+"""How the reason of a change begins that another card of the same question caused; its id follows."""
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """A card with everything the bank knows of it; one line of an export."""
 

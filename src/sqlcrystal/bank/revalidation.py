@@ -56,12 +56,14 @@ def check_cards(
     *,
     release: bool = False,
     timeout: float = 30.0,
+    quote: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> CheckReport:
     """Run every active and quarantined card of this database, those of an older schema first.
 
     A card is judged as soon as it has run, so that an interrupted check keeps what it found. A timeout decides
-    nothing: a busy server is no reason to take a card away.
+    nothing: a busy server is no reason to take a card away. Without `quote` the store keeps no word of the engine's,
+    which may cite a cell.
     """
     fingerprint = database.fingerprint()
     stale = store.stale(database.name, fingerprint)
@@ -69,7 +71,7 @@ def check_cards(
     cards.sort(key=lambda card: card.id not in stale)
     outcomes: dict[CheckOutcome, list[CheckedCard]] = {outcome: [] for outcome in CheckOutcome}
     for done, card in enumerate(cards, start=1):
-        outcome, failure = run_again(store, card, database, release=release, timeout=timeout)
+        outcome, failure = run_again(store, card, database, release=release, timeout=timeout, quote=quote)
         message = CheckedCard(
             card=card.id, kind=failure.kind if failure else "", message=failure.message if failure else ""
         )
@@ -93,11 +95,22 @@ def check_cards(
 
 
 def run_again(
-    store: CardStore, card: Card, database: Database, *, release: bool = False, timeout: float = 30.0
+    store: CardStore,
+    card: Card,
+    database: Database,
+    *,
+    release: bool = False,
+    timeout: float = 30.0,
+    quote: bool = True,
 ) -> tuple[CheckOutcome, Failure | None]:
     """Run one card and judge it at once: what fails is quarantined."""
     failure = _failure(database.execute(runnable(card.sql), timeout=timeout))
-    return _judge(store, card, failure, release), failure
+    return _judge(store, card, failure, release=release, quote=quote), failure
+
+
+def _has_another(store: CardStore, card: Card) -> bool:
+    """Whether the card's question got another card meanwhile, which a check does not replace."""
+    return bool(store.find(database=card.database, status=CardStatus.ACTIVE, question=card.question.text))
 
 
 def _failure(execution: Execution) -> Failure | None:
@@ -107,10 +120,10 @@ def _failure(execution: Execution) -> Failure | None:
     return None
 
 
-def _judge(store: CardStore, card: Card, failure: Failure | None, release: bool) -> CheckOutcome:
+def _judge(store: CardStore, card: Card, failure: Failure | None, *, release: bool, quote: bool) -> CheckOutcome:
     quarantined = card.status is CardStatus.QUARANTINED
     if failure is None:
-        if quarantined and release:
+        if quarantined and release and not _has_another(store, card):
             store.set_status(card.id, CardStatus.ACTIVE, by=CHECKER, reason="runs again")
             return CheckOutcome.RELEASED
         return CheckOutcome.RELEASABLE if quarantined else CheckOutcome.RAN
@@ -118,5 +131,6 @@ def _judge(store: CardStore, card: Card, failure: Failure | None, release: bool)
         return CheckOutcome.UNDECIDED
     if quarantined:
         return CheckOutcome.STILL_QUARANTINED
-    store.set_status(card.id, CardStatus.QUARANTINED, by=CHECKER, reason=f"{failure.kind}: {failure.message}")
+    reason = f"{failure.kind}: {failure.message}" if quote else str(failure.kind)
+    store.set_status(card.id, CardStatus.QUARANTINED, by=CHECKER, reason=reason)
     return CheckOutcome.QUARANTINED

@@ -30,15 +30,15 @@ _FORMS = {
     ),
 }
 _PATTERNS = {
-    dialect: tuple(re.compile(rf"\s*{form}\s*;?\s*", re.DOTALL | re.IGNORECASE) for form in forms)
-    for dialect, forms in _FORMS.items()
+    dialect: tuple(re.compile(form, re.DOTALL | re.IGNORECASE) for form in forms) for dialect, forms in _FORMS.items()
 }
 
 
 def split_inspection(sql: str, dialect: str) -> tuple[str, str, bool] | None:
     """What is asked, what about, and whether that is a query; None when the statement is no such question."""
+    asked = sql.strip().removesuffix(";").rstrip()
     for pattern in _PATTERNS[dialect]:
-        if match := pattern.fullmatch(sql):
+        if match := pattern.fullmatch(asked):
             groups = match.groupdict()
             prefix = " ".join(groups["prefix"].split())
             return prefix, groups.get("query") or groups.get("table") or "", bool(groups.get("query"))

@@ -1,28 +1,32 @@
 """Values taken out of SQL and of the question it answers, so that what is kept holds none.
 
-«1» stands for a text and «n2» for a number, the same one wherever the same value stood. Kept are what no cell holds:
-limits, 0 and 1, the digits a function counts by, formats and units of time. Not guaranteed: a value that a question
-names in lower-case words and no query compares with.
+«1» stands for a text and «n2» for a number, the same one wherever the same value stood. Not guaranteed: a value that a
+question names in words without a capital and that no query compares with.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sqlglot import exp
+from sqlcrystal.databases.masked_sql import MASK, Reader, masked_sql
+from sqlcrystal.gaps import Gap, Part, between
 
-from sqlcrystal.databases.parsing import Unparsable, grammar, parse
-
-MASK = re.compile(r"«n?\d+»")
-_HARMLESS_NUMBERS = frozenset({"0", "1", "-1", "100"})
-_TIME = re.compile(
-    r"(?:%[a-zA-Z]|[-:/ .T])+|(?:YYYY|MM|DD|HH24|MI|SS|[-:/ ])+"
-    r"|(?:start of )?(?:second|minute|hour|day|week|month|quarter|year)s?",
-    re.IGNORECASE,
-)
 # What in a question looks like a value, whether a query compares with it or not: quoted, with a digit or an @, a name.
 _QUOTED = r"\"[^\"]+\"|“[^”]+”|‘[^’]+’|(?<!\w)'[^']+'(?!\w)"
-_TOKEN = re.compile(rf"{_QUOTED}|[^\s,;?!()]*[\d@][^\s,;?!()]*|(?<!\w)[^\W\d_][\w'’.-]*")
+_CHUNK = r"[^\s,;?!()«»]+"
+_TOKEN = re.compile(rf"{MASK.pattern}|{_QUOTED}|{_CHUNK}|[«»]")
+_WORD = re.compile(r"(?<!\w)[^\W\d_][\w'’.-]*")
+# Capitalised where a question or a sentence begins, and nobody's name.
+_OPENING_WORDS = """
+a about according across after all also among an and any are as at average based before below between by calculate
+can compare compute consider could count describe determine did display do does during each every explain fetch
+find first for from get give given group had has have how i identify if in include is it its last let like list
+many me more most name need of on only or order out over per please print provide rank report retrieve return
+select should show since some sort summarize tell than that the their there these they this those to top total
+under until up was we were what what's when where whether which while who whom whose why will with within without
+would you
+"""
+_OPENING = frozenset(_OPENING_WORDS.split())
 UNREADABLE = "(not kept: its values cannot be told from the rest)"
 
 
@@ -37,57 +41,37 @@ class _Names:
     """Which mask stands for which value; two spellings of one value share a mask."""
 
     def __init__(self, known: Mapping[str, str] | None = None, *, taken: str = "") -> None:
-        self._known = dict(known or {})
+        self._known = {value.casefold(): (value, mark) for value, mark in (known or {}).items()}
         self._last = max((int(number) for number in re.findall(r"«n?(\d+)»", taken)), default=0)
 
-    def of(self, value: str, *, number: bool = False) -> str:
-        if MASK.search(value):
+    def of(self, value: str, number: bool = False) -> str:
+        if MASK.fullmatch(value):
             return value
-        mark = "n" if number or re.fullmatch(r"\d+(?:\.\d+)?", value) else ""
         if value.casefold() not in self._known:
             self._last += 1
-            self._known[value.casefold()] = f"«{mark}{self._last}»"
-        return self._known[value.casefold()]
+            self._known[value.casefold()] = (value, f"«{'n' if number else ''}{self._last}»")
+        return self._known[value.casefold()][1]
 
     def apply(self, text: str) -> str:
         """The text with every known value masked, the longest first."""
-        for value in sorted(self._known, key=len, reverse=True):
-            whole = rf"(?<!\w){re.escape(value)}(?!\w)"
-            text = re.sub(whole, self._known[value], text, flags=re.IGNORECASE)
+        for value, mark in sorted(self._known.values(), key=lambda pair: len(pair[0]), reverse=True):
+            text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", mark, text, flags=re.IGNORECASE)
         return text
 
 
-def mask(question: str, sql: str | None, *, dialect: str, vocabulary: Iterable[str] = ()) -> Masked:
-    """Take out the query's literals and whatever in the question looks like a value; `vocabulary` is the schema's."""
-    names = _Names()
-    masked = None if sql is None else _mask_literals(sql, names, dialect)
-    return Masked(_mask_words(names.apply(question), names, vocabulary), masked)
+def mask(question: str, sql: str | None, *, dialect: str, names: Iterable[str] = (), runs: bool = True) -> Masked:
+    """Take out the query's constants and whatever in the question looks like a value; `names` are the schema's."""
+    schema = frozenset(name.casefold() for name in names)
+    marks = _Names()
+    masked = None if sql is None else _mask_query(sql, marks, dialect, schema, runs=runs)
+    words = {word.casefold() for name in schema for word in re.findall(r"[^\W_]+", name)} | schema
+    return Masked(_mask_words(marks.apply(question), marks, words), masked)
 
 
-def mask_like(sql: str, *, masked: str, spoken: str, dialect: str) -> str:
+def mask_like(sql: str, *, masked: str, spoken: str, dialect: str, names: Iterable[str] = ()) -> str:
     """Another query for a question that was masked before: a value of the question gets the mask it has there."""
-    return _mask_literals(sql, _Names(_values(masked, spoken), taken=masked), dialect)
-
-
-def _values(masked: str, spoken: str) -> dict[str, str]:
-    """Which value each mask of a question stands for, from the question as it was spoken."""
-    marks = MASK.findall(masked)
-    pieces = (re.escape(piece) for piece in MASK.split(masked))
-    found = re.fullmatch("(.+?)".join(pieces), spoken, re.IGNORECASE | re.DOTALL)
-    return {} if found is None else {value.casefold(): mark for mark, value in zip(marks, found.groups(), strict=True)}
-
-
-def _mask_literals(sql: str, names: _Names, dialect: str) -> str:
-    try:
-        query = parse(sql, dialect)
-    except Unparsable:
-        return UNREADABLE
-    for literal in list(query.find_all(exp.Literal)):
-        if not _is_harmless(literal):
-            core = str(literal.this).strip("%").strip() or str(literal.this)
-            masked = str(literal.this).replace(core, names.of(core, number=not literal.is_string))
-            literal.replace(exp.Literal.string(masked))
-    return query.sql(grammar(dialect))
+    schema = frozenset(name.casefold() for name in names)
+    return _mask_query(sql, _Names(_values(masked, spoken), taken=masked), dialect, schema)
 
 
 def is_masked(text: str) -> bool:
@@ -95,19 +79,35 @@ def is_masked(text: str) -> bool:
     return MASK.search(text) is not None
 
 
-def _mask_words(question: str, names: _Names, vocabulary: Iterable[str]) -> str:
-    known = {word.casefold() for word in vocabulary}
+def _values(masked: str, spoken: str) -> dict[str, str]:
+    """Which value each mask of a question stands for, from the question as it was spoken."""
+    marks, pieces = MASK.findall(masked), MASK.split(masked)
+    parts: list[Part] = [pieces[0]]
+    for piece in pieces[1:]:
+        parts += [Gap(), piece] if piece else [Gap()]
+    return dict(zip(between(parts, spoken) or (), marks, strict=False))
 
+
+def _mask_query(sql: str, marks: _Names, dialect: str, schema: frozenset[str], *, runs: bool = True) -> str:
+    reader = Reader(dialect=dialect, schema=schema, name=marks.of, runs=runs)
+    return masked_sql(sql, reader) or UNREADABLE
+
+
+def _mask_words(question: str, marks: _Names, known: set[str]) -> str:
     def masked(found: re.Match[str]) -> str:
-        word = found[0]
-        if MASK.search(word):
-            return word
-        plain = word.strip("\"“”‘’'.")
-        quoted_or_coded = plain != word.strip(".") or re.search(r"[\d@]", word) is not None
-        first = not question[: found.start()].strip()
-        if quoted_or_coded or (word[:1].isupper() and not first and not _in_schema(plain, known)):
-            return word.replace(plain, names.of(plain))
-        return word
+        chunk = found[0]
+        if MASK.fullmatch(chunk):
+            return chunk
+        plain = chunk.strip("\"“”‘’'.")
+        if plain and (plain != chunk.strip(".") or re.search(r"[\d@]", chunk)):
+            return chunk.replace(plain, marks.of(plain, plain.isdecimal()))
+        return _WORD.sub(named, chunk)
+
+    def named(found: re.Match[str]) -> str:
+        word = found[0].rstrip(".'’-")
+        if not word[:1].isupper() or word.casefold() in _OPENING or _in_schema(word, known):
+            return found[0]
+        return found[0].replace(word, marks.of(word))
 
     return _TOKEN.sub(masked, question)
 
@@ -115,14 +115,3 @@ def _mask_words(question: str, names: _Names, vocabulary: Iterable[str]) -> str:
 def _in_schema(word: str, known: set[str]) -> bool:
     plain = word.casefold()
     return plain in known or plain.rstrip("s") in known or f"{plain}s" in known
-
-
-def _is_harmless(literal: exp.Literal) -> bool:
-    text = str(literal.this)
-    if MASK.search(text):
-        return True
-    if literal.is_string:
-        return not text.strip("% _") or _TIME.fullmatch(text) is not None
-    parent = literal.parent
-    counts = isinstance(parent, exp.Func) and not isinstance(parent, exp.Binary | exp.Connector | exp.Case | exp.If)
-    return text in _HARMLESS_NUMBERS or isinstance(parent, exp.Limit | exp.Offset | exp.DataTypeParam) or counts

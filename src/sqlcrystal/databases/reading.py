@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 _NAME = r"[A-Za-z_\u0080-\U0010ffff][\w$]*"
 _WORDS = rf"{_NAME}(?:[ \t\r\n]+{_NAME})*"
-_NUMBER = r"(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][0-9A-Fa-f]+|0[bB][01]+"
+_NUMBER = r"(?:\d[\d_]*+(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+|0[xX][0-9A-Fa-f]++|0[bB][01]++"
 _STANDARD = r"'(?:[^']|'')*'"
 _DOUBLE = r'"(?:[^"]|"")*"'
 _BACKTICK = r"`(?:[^`]|``)*`"
@@ -40,7 +40,7 @@ _GAPS = {
 _GAP = {dialect: re.compile(pattern, re.DOTALL) for dialect, pattern in _GAPS.items()}
 _PIECE = {
     dialect: re.compile(
-        rf"(?P<word>{_WORDS}{r'|[0-9]+[A-Za-z_$][0-9A-Za-z_$]*' if dialect == 'mysql' else ''})|(?P<number>{_NUMBER})"
+        rf"(?P<word>{_WORDS}{r'|[0-9]++[A-Za-z_$][0-9A-Za-z_$]*+' if dialect == 'mysql' else ''})|(?P<number>{_NUMBER})"
         rf"|(?P<quoted>{quoted})|(?P<sign>[-+*/<>=~!@#%^&|?:.,;()\[\]{{}}]+)",
         re.DOTALL,
     )

@@ -5,9 +5,14 @@ import secrets
 from msgspec import Struct
 
 from sqlcrystal.bank import AnswerRecord, Decision, Entry, Verdict
+from sqlcrystal.bank.records import JUDGED, REPLACED_BY
+from sqlcrystal.errors import BankError, UserError
 from sqlcrystal.serving.desk import Desk
 from sqlcrystal.serving.privacy import kept_card
-from sqlcrystal.types import Card, CardId, CardStatus, Episode
+from sqlcrystal.types import Card, CardId, CardStatus, Episode, is_personal
+
+_LOOKED_AT = 200
+"""Earlier answers to a question whose verdicts are looked at before a rule makes a card."""
 
 
 class Ruling(Struct, frozen=True, kw_only=True):
@@ -36,12 +41,18 @@ def bank_card(
     proposal: str = "",
     note: str = "",
 ) -> Ruling:
-    """Keep a verdict with the card it makes; one question has one card, so the last word takes the others out."""
+    """Keep a verdict with the card it makes; one question has one card, so the last word takes the others out.
+
+    The last word of a person, that is: where one stands, a rule or a check makes no card of another answer.
+    """
     store, given = desk.store, card.admission
     trace: Episode | None = episode
     if desk.keeps_no_values(record.database):
         card, trace, note = kept_card(desk, record, card), None, ""
     with store.transaction():
+        objection = "" if is_personal(given.signal) else word_of_a_person(desk, record, card)
+        if objection:
+            raise UserError(objection)
         decided = store.decisions.decide(
             record,
             verdict,
@@ -73,6 +84,34 @@ def reject_answer(
     return _ruling(record, decided.decision, CardId(""), tuple(wrong), new=decided.new)
 
 
+def word_of_a_person(desk: Desk, record: AnswerRecord, card: Card) -> str:
+    """What a person said that speaks against this card, if so: rules and checks do not overrule people."""
+    store = desk.store
+    known = store.bank.find(database=record.database, question=record.question)
+    served = [other for other in known if other.status is CardStatus.ACTIVE and is_personal(other.admission.signal)]
+    if served:
+        others = [other for other in served if other.sql != card.sql]
+        return f"card {others[0].id} of {others[0].admission.by} stands" if others else ""
+    for other in known:
+        if other.sql == card.sql and other.status is CardStatus.DISABLED and not _gave_way_to_a_rule(desk, other):
+            return f"card {other.id} was taken out of service"
+    for earlier in store.answers.recent(database=record.database, question=record.question, limit=_LOOKED_AT):
+        standing = store.decisions.standing(earlier.id) if earlier.sql == record.sql else None
+        if standing is not None and is_personal(standing.signal) and JUDGED.get(standing.verdict) is False:
+            return f"{standing.by} said of answer {earlier.id}, which has the same SQL, that it is wrong"
+    return ""
+
+
+def _gave_way_to_a_rule(desk: Desk, card: Card) -> bool:
+    """Whether a card that no person vouched for took this one's place."""
+    changes = desk.store.bank.history(card.id)
+    replaced_by = changes[-1].reason.removeprefix(REPLACED_BY) if changes else ""
+    try:
+        return bool(changes) and not is_personal(desk.store.bank.get(replaced_by).admission.signal)
+    except BankError:
+        return False
+
+
 def new_proposal_id() -> str:
     """An id that no answer has: those are hexadecimal."""
     return f"p-{secrets.token_hex(4)}"
@@ -97,7 +136,7 @@ def _supersede(
     if before is not None and before.card and before.card != kept and before.verdict is not Verdict.REVOKED:
         others.append(CardId(before.card))
     replaced = tuple(dict.fromkeys(others))
-    bank.set_statuses(replaced, CardStatus.DISABLED, by=by, reason=f"replaced by card {kept}")
+    bank.set_statuses(replaced, CardStatus.DISABLED, by=by, reason=f"{REPLACED_BY}{kept}")
     return replaced
 
 

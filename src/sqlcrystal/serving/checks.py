@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from sqlcrystal.admission import Assertion, ExternalCheck
 from sqlcrystal.bank import AnswerRecord, Verdict
-from sqlcrystal.errors import CheckError
+from sqlcrystal.errors import CheckError, UserError
 from sqlcrystal.pipeline import admit
 from sqlcrystal.protocols import Verifier
 from sqlcrystal.serving.banking import bank_card
@@ -42,7 +42,10 @@ def vouch(desk: Desk, site: Site, record: AnswerRecord, episode: Episode | None)
     if written is None:
         return Vouched()
     given = written.card.admission
-    ruling = bank_card(desk, record, written.card, episode, verdict=Verdict.CONFIRMED)
+    try:
+        ruling = bank_card(desk, record, written.card, episode, verdict=Verdict.CONFIRMED)
+    except UserError as error:  # an answer without a card is an answer still
+        return Vouched(said=f"no card: {error}")
     return Vouched(card=ruling.card, said=f"{given.signal}: confirmed by {given.by}")
 
 

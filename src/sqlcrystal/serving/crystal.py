@@ -194,10 +194,13 @@ class Crystal:
 
     def delete(self, card_id: str, *, by: str = "", reason: str = "") -> None:
         """Take a card out for good; what was done to it is remembered."""
-        self.store.bank.delete(card_id, by=self.desk.person(by), reason=reason)
+        card = self.store.bank.get(card_id)
+        self.store.bank.delete(card.id, by=self.desk.person(by), reason=self._kept_reason([card], reason))
 
     def revoke(self, *, revoked_by: str = "", **which: Any) -> "Revocation":
         """Undo a verifier (`by`, `signal`, `since`, `database`), and say which answers leaned on its cards."""
+        if any(self.desk.keeps_no_values(name) for name in self.desk.names() if which.get("database") in (None, name)):
+            which.pop("reason", None)
         return self.store.revoke(revoked_by=self.desk.person(revoked_by), **which)
 
     def check(self, database: str | None = None, *, release: bool = False) -> "CheckReport":
@@ -205,7 +208,8 @@ class Crystal:
         site = self.desk.site(self.desk.choose(database))
         from sqlcrystal.bank import check_cards
 
-        return check_cards(self.store.bank, site.database, release=release)
+        quote = not self.desk.keeps_no_values(site.name)
+        return check_cards(self.store.bank, site.database, release=release, quote=quote)
 
     # ── opening and closing ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -222,7 +226,13 @@ class Crystal:
         self.close()
 
     def _set(self, ids: Iterable[str], status: CardStatus, *, by: str, reason: str) -> list[Card]:
-        return self.store.bank.set_statuses(ids, status, by=self.desk.person(by), reason=reason)
+        cards = [self.store.bank.get(name) for name in ids]
+        kept = self._kept_reason(cards, reason)
+        return self.store.bank.set_statuses([card.id for card in cards], status, by=self.desk.person(by), reason=kept)
+
+    def _kept_reason(self, cards: Iterable[Card], reason: str) -> str:
+        """Why something was done to cards, in somebody's words: kept only where values may be."""
+        return "" if any(self.desk.keeps_no_values(card.database) for card in cards) else reason
 
     def _state(self, name: str) -> DatabaseState:
         try:

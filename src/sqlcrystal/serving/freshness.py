@@ -40,6 +40,11 @@ def still_runs(desk: Desk, site: Site, cards: Sequence[Card]) -> dict[str, bool]
 
     bank = desk.store.bank
     stale = bank.stale(site.name, fingerprint, among=[card.id for card in older])
-    outcomes = {card.id: run_again(bank, card, site.database, timeout=SECONDS)[0] for card in older if card.id in stale}
+    quote = not desk.keeps_no_values(site.name)
+    outcomes = {
+        card.id: run_again(bank, card, site.database, timeout=SECONDS, quote=quote)[0]
+        for card in older
+        if card.id in stale
+    }
     bank.mark_valid([name for name, outcome in outcomes.items() if outcome is CheckOutcome.RAN], fingerprint)
     return {card.id: outcomes.get(card.id) is not CheckOutcome.QUARANTINED for card in cards}

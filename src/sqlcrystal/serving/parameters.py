@@ -12,10 +12,13 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from sqlcrystal.databases.parsing import Unparsable, language, parse
+from sqlcrystal.gaps import Again, Gap, Part, between
 from sqlcrystal.types import Card
 
-_NUMBER = r"\d+(?:\.\d+)?"
-_VALUE = r"[^?]{1,80}?"
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_VALUE = Gap(longest=80, without="?")
+_MOST_PARAMETERS = 20
+"""A question that names more values than these is taken for another question."""
 
 
 class Exchanged(NamedTuple):
@@ -39,10 +42,10 @@ def exchange(card: Card, question: str, dialect: str) -> Exchanged | None:
 def other_values(card: Card, question: str, dialect: str) -> tuple[tuple[str, str], ...]:
     """Which values of the card's question and query stand for which in a question that is the same but for them."""
     form = _form(card.sql, card.question.text, dialect)
-    match = None if form is None else form.pattern.fullmatch(_plain(question))
-    if form is None or match is None:
+    found = None if form is None else between(form.parts, _plain(question))
+    if form is None or found is None:
         return ()
-    values = [(old, match[f"p{place}"].strip()) for place, old in enumerate(form.parameters)]
+    values = zip(form.parameters, map(str.strip, found), strict=True)
     changed = tuple((old, new) for old, new in values if old.casefold() != new.casefold())
     # A value that is part of a table's or column's name cannot be exchanged there.
     return () if any(old.casefold() in form.names for old, _ in changed) else changed
@@ -60,7 +63,7 @@ class _Form(NamedTuple):
     """The parameters of a query, what a question with others looks like, and every name in the query."""
 
     parameters: tuple[str, ...]
-    pattern: re.Pattern[str]
+    parts: tuple[Part, ...]
     names: str
 
 
@@ -74,9 +77,10 @@ def _form(sql: str, asked: str, dialect: str) -> _Form | None:
     except Unparsable:
         return None
     parameters = _parameters(query, _plain(asked))
+    if not 0 < len(parameters) <= _MOST_PARAMETERS:
+        return None
     names = " ".join(str(name.this) for name in query.find_all(exp.Identifier)).casefold()
-    pattern = _pattern(_plain(asked), parameters)
-    return _Form(tuple(parameters), re.compile(pattern, re.IGNORECASE), names) if parameters else None
+    return _Form(tuple(parameters), _parts(_plain(asked), parameters), names)
 
 
 @lru_cache(maxsize=10_000)
@@ -85,7 +89,7 @@ def _laid_out(sql: str, dialect: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split()).rstrip(" ?.!;:")
+    return " ".join(text.replace("\x00", " ").split()).rstrip(" ?.!;:")
 
 
 def _parameters(query: exp.Expr, asked: str) -> list[str]:
@@ -110,17 +114,18 @@ def _values(literal: exp.Literal) -> Iterator[str]:
         yield from (number for number in re.findall(r"\d+", core) if len(number) > 1)
 
 
-def _pattern(asked: str, parameters: list[str]) -> str:
-    pieces: list[str] = []
+def _parts(asked: str, parameters: list[str]) -> tuple[Part, ...]:
+    """A question in pieces: a gap for each parameter, and the same again where one is named once more at the end."""
+    parts: list[Part] = []
     rest = asked
-    for place, value in enumerate(parameters):
+    for value in parameters:
         before, _, rest = _partition(rest, value)
-        kind = _NUMBER if re.fullmatch(_NUMBER, value) else _VALUE
-        pieces += [re.escape(before), f"(?P<p{place}>{kind})"]
+        parts += [before, Gap(number=True) if _NUMBER.fullmatch(value) else _VALUE]
     for place, value in enumerate(parameters):
         rest = re.sub(_whole(value), f"\x00{place}\x00", rest, flags=re.IGNORECASE)
-    again = re.sub(r"\x00(\d+)\x00", r"(?P=p\1)", re.escape(rest).replace("\\\x00", "\x00"))
-    return "".join([*pieces, again])
+    for place, piece in enumerate(rest.split("\x00")):
+        parts.append(Again(int(piece)) if place % 2 else piece)
+    return tuple(part for part in parts if part != "")
 
 
 def _partition(text: str, value: str) -> tuple[str, str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, Proposal
+from sqlcrystal.errors import UserError
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.types import Card, Episode, Question, Retrieved
@@ -26,7 +27,7 @@ def kept(desk: Desk, site: Site, record: AnswerRecord, salt: str) -> AnswerRecor
     if not is_private(site):
         return record
     desk.hear(record.id, record.question)
-    masked = masked_query(site, record.question, record.sql)
+    masked = masked_query(site, record.question, record.sql, runs=not record.error)
     digest = hashlib.sha256(f"{salt}{record.result_digest}".encode()).hexdigest()[:32] if record.result_digest else ""
     return replace(
         record,
@@ -34,6 +35,7 @@ def kept(desk: Desk, site: Site, record: AnswerRecord, salt: str) -> AnswerRecor
         sql=masked.sql,
         columns=(),  # a column may be named after a literal
         rows=None,
+        row_count=min(record.row_count, 1),  # a query can return as many rows as a cell says
         result_digest=digest,  # of a few rows it could be guessed, so it compares within one answer only
         error="does not run" if record.error else "",
     )
@@ -46,11 +48,15 @@ def kept_trace(site: Site, episode: Episode | None) -> Episode | None:
 
 def kept_card(desk: Desk, record: AnswerRecord, card: Card) -> Card:
     """A card without values: its question, query and text; its id is of what is left."""
+    from sqlcrystal.databases.masks import UNREADABLE
+
     site = desk.site(record.database)
     from sqlcrystal.writing.card import estimate_tokens
     from sqlcrystal.writing.verbatim import render
 
     sql = masked_like(desk, site, record, card.sql)
+    if UNREADABLE in (sql, card.sql):
+        raise UserError(f"answer {record.id}: its values cannot be told from the rest of its SQL; it makes no card")
     text = render(record.question, sql)
     name = hashlib.sha256("\0".join([card.database, card.writer, record.question, sql]).encode())
     question = Question(id=name.hexdigest()[16:32], database=card.database, text=record.question)
@@ -71,9 +77,12 @@ def kept_edit(
     """What of an edit may be kept: a text that nobody can take the values out of is refused by leaving it out."""
     if not desk.keeps_no_values(card.database):
         return text, sql, reason
+    from sqlcrystal.databases.masks import UNREADABLE
     from sqlcrystal.writing.verbatim import render
 
     new = card.sql if sql is None else masked_query(desk.site(card.database), "", sql).sql or card.sql
+    if new == UNREADABLE:
+        raise UserError(f"card {card.id}: the values of this SQL cannot be told from the rest; nothing was changed")
     return render(card.question.text, new), None if sql is None else new, ""
 
 
@@ -88,15 +97,27 @@ def masked_like(desk: Desk, site: Site, record: AnswerRecord, sql: str) -> str:
     """Another query for an answer's question, masked as that question is."""
     from sqlcrystal.databases.masks import mask_like
 
-    return mask_like(sql, masked=record.question, spoken=desk.heard(record.id), dialect=site.database.dialect)
+    spoken = desk.heard(record.id)
+    names, dialect = schema_names(site), site.database.dialect
+    return mask_like(sql, masked=record.question, spoken=spoken, dialect=dialect, names=names)
 
 
-def masked_query(site: Site, question: str, sql: str | None) -> "Masked":
-    """A question and its query without values."""
+def masked_query(site: Site, question: str, sql: str | None, *, runs: bool = True) -> "Masked":
+    """A question and its query without values; of a query that does not run, functions may be anybody's words."""
     from sqlcrystal.databases.masks import mask
 
-    vocabulary = re.findall(r"[^\W_]+", site.database.schema())
-    return mask(question, sql, dialect=site.database.dialect, vocabulary=vocabulary)
+    return mask(question, sql, dialect=site.database.dialect, names=schema_names(site), runs=runs)
+
+
+def schema_names(site: Site) -> frozenset[str]:
+    """The names of a database's tables, columns and types; not its comments, defaults and checks, which hold values."""
+    names: set[str] = set()
+    for table in site.presenter.tables():
+        parts = table.name.split(".")
+        names.update((table.name, *parts, *(column.name for column in table.columns)))
+        if not table.columns and table.kind != "type":
+            names.update(re.findall(r"\w+", table.definition))
+    return frozenset(names)
 
 
 class FilledMemory:

@@ -1,7 +1,7 @@
 """Taking a verdict back: its card leaves service, and what it had put out of service returns."""
 
 from sqlcrystal.bank import Verdict
-from sqlcrystal.bank.records import JUDGED
+from sqlcrystal.bank.records import JUDGED, REPLACED_BY
 from sqlcrystal.errors import UserError
 from sqlcrystal.serving.banking import Ruling
 from sqlcrystal.serving.desk import Desk
@@ -21,9 +21,11 @@ def undo(desk: Desk, name: str, *, by: str = "") -> Ruling:
         reason = f"verdict on answer {record.id} undone"
         if standing.card:
             store.bank.set_statuses([standing.card], CardStatus.DISABLED, by=person, reason=reason)
-        caused = {f"replaced by card {standing.card}", f"answer {record.id} was rejected"}
+        caused = {f"{REPLACED_BY}{standing.card}", f"answer {record.id} was rejected"}
         same = store.bank.find(database=record.database, status=CardStatus.DISABLED, question=record.question)
         back = [card.id for card in same if _last_reason(desk, card.id) in caused and card.id != standing.card]
+        answered = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)
+        back = [] if answered else back[-1:]
         store.bank.set_statuses(back, CardStatus.ACTIVE, by=person, reason=reason)
     return Ruling(
         id=record.id,

@@ -57,6 +57,10 @@ class Presenter:
         columns = [column for column in self._columns() if column.table in shown or narrowing is None]
         return Excerpt(self._database, with_profile(schema, columns, question))
 
+    def tables(self) -> Sequence[Table]:
+        """Every table of the database, read when the schema is new."""
+        return self._tables()[0]
+
     def _columns(self) -> "tuple[ColumnProfile, ...]":
         """Read the profile when the schema is new, and again after a while, since rows change."""
         from sqlcrystal.solving.profile import read_profile

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +10,10 @@ from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.cli.card_pages import revocation_lines
 from sqlcrystal.interfaces.cli.output import print_json
 from sqlcrystal.interfaces.cli.store_access import Json, Where, checked_filters, current_user, opened_store
-from sqlcrystal.types import CardStatus
+from sqlcrystal.types import Card, CardStatus
+
+if TYPE_CHECKING:
+    from sqlcrystal.bank import CardStore
 
 Db = Annotated[str | None, typer.Option("--db", help="Only cards of this database: its name, URL or file.")]
 Signal = Annotated[str | None, typer.Option("--signal", help="Only cards admitted by this signal, e.g. ungated.")]
@@ -118,6 +121,18 @@ def _moment(since: str) -> str:
     return since
 
 
+def _unanswered(bank: "CardStore", cards: list[Card]) -> list[Card]:
+    """Of a group to be enabled the last card of every question that no active card answers."""
+    from sqlcrystal.bank import question_key
+
+    last = {(card.database, question_key(card.question.text)): card for card in cards}
+    return [
+        card
+        for card in last.values()
+        if not bank.find(database=card.database, status=CardStatus.ACTIVE, question=card.question.text)
+    ]
+
+
 def _change(
     *,
     store: str | None,
@@ -138,6 +153,8 @@ def _change(
             before = CardStatus.ACTIVE if status is CardStatus.DISABLED else CardStatus.DISABLED
             wanted: dict[str, Any] = checked_filters(bank, **filters)
             matching = bank.find(**wanted | {"status": before})
+            if status is CardStatus.ACTIVE:
+                matching = _unanswered(bank, matching)
         changing = list(dict.fromkeys(card.id for card in matching if card.status is not status))
         bank.set_statuses(changing, status, by=current_user(), reason=reason)
     if json:

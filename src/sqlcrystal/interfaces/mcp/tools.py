@@ -47,6 +47,8 @@ INSTRUCTIONS = (
 )
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_TELLING = ("truncated", "seconds")
+"""Figures beside a result that depend on its cells."""
 Database = Annotated[str | None, Field(description="A name from list_databases; may be left out where there is one.")]
 
 
@@ -172,11 +174,15 @@ def _add_judging(server: MCPServer, work: Work, identify: Identify) -> None:
 
 
 def withheld(crystal: Crystal, database: str, told: dict[str, Any]) -> dict[str, Any]:
-    """What a model may see of a result: nothing of its cells where the team never tells them; how many rows stays."""
+    """What a model may see of a result: nothing of its cells where the team never tells them, but whether it has rows.
+
+    How many there are, and how long it took, are numbers that a statement can make spell out a cell.
+    """
     if not crystal.desk.keeps_no_values(database):
         return told
     error = {"error": "does not run" if told["error"] else ""} if "error" in told else {}
-    return {**told, "columns": [], "rows": [], **error}
+    bit = {"row_count": min(told["row_count"], 1)} | {key: type(told[key])(0) for key in _TELLING if key in told}
+    return {**told, "columns": [], "rows": [], **bit, **error}
 
 
 def explained(
