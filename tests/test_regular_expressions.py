@@ -4,7 +4,7 @@ import importlib
 import itertools
 import pkgutil
 import re
-import re._parser as reading
+import re._parser as reading  # type: ignore[import-not-found]
 import signal
 from collections.abc import Iterator
 from types import FrameType, ModuleType

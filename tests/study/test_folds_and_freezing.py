@@ -1,6 +1,7 @@
 """Folds, paraphrases, runtimes and frozen designs in a whole study."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ DOCUMENT: dict[str, Any] = {
 class TwoRuntimes(Player):
     """Answers with cards as one program and without them as another."""
 
-    def chat(self, messages: tuple[Message, ...], *, sampling: Sampling = Sampling()) -> Completion:  # type: ignore[override]
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
         """Say which program answered."""
         reply = super().chat(messages, sampling=sampling)
         runtime = "second 2.0, int8" if "[Relevant experience" in messages[1].content else "first 1.0, bfloat16"
