@@ -88,7 +88,7 @@ def _title_of(finding: Finding) -> str:
 
 
 def strength(facts: Facts) -> Body | None:
-    """Tabulate beside every contrast other tests of it, and the difference that the design could have seen."""
+    """Beside every contrast: other tests of it, what the design could have seen, and what a new database may expect."""
     name = METHOD_NAMES[facts.beside]
     columns = (
         "Contrast",
@@ -98,65 +98,40 @@ def strength(facts: Facts) -> Body | None:
         "p (sign flip)",
         "p (McNemar)",
         "Detectable (pp)",
+        "Without one database (pp)",
+        "SD between databases",
+        "New database, 95%",
+        "Mean over databases, 95%",
         "Pairs left out",
     )
     note = (
         "Detectable: the smallest true difference that a study like this one finds with 80% power. Sign flip: exact"
-        " over databases, at best 2^(1 − databases). McNemar's p treats pairs as independent, which clustered pairs are"
-        " not. Left out: pairs that could not be judged on both sides."
-    )
-    return Body(columns=columns, rows=tuple(map(_strength_row, oriented(facts))), note=note)
-
-
-def generality(facts: Facts) -> Body | None:
-    """Tabulate beside every contrast how databases differ, and the difference that a new one may expect."""
-    columns = (
-        "Contrast",
-        "Δ (pp)",
-        "Without one database (pp)",
-        "SD between databases",
-        "Mean over databases, 95%",
-        "New database, 95%",
-    )
-    note = (
-        "Mean over databases: each counts once. New database: where the true difference of a database outside the"
-        " study is expected, around that mean."
+        " over databases, at best 2^(1 − databases). New database: where the true difference of a database outside the"
+        " study is expected, from the mean over databases, in which each counts once. McNemar's p treats pairs as"
+        " independent, which clustered pairs are not. Left out: pairs that could not be judged on both sides."
     )
     warned = dict.fromkeys(finding.result.uneven for finding in oriented(facts) if finding.result.uneven)
     note = " ".join([note, *(f"{warning[:1].upper()}{warning[1:]}." for warning in warned)])
-    return Body(columns=columns, rows=tuple(map(_generality_row, oriented(facts))), note=note)
+    return Body(columns=columns, rows=tuple(map(_strength_row, oriented(facts))), note=note)
 
 
 def _strength_row(finding: Finding) -> tuple[str, ...]:
-    """Write the row of one contrast and its other tests."""
-    result, other = finding.result, finding.beside
+    """The row of one contrast."""
+    result, other, left = finding.result, finding.beside, finding.result.leave_one_out
     return (
-        _named(finding),
+        _title_of(finding) + (" (preliminary)" if finding.preliminary else ""),
         points(result.delta_pp),
         interval(other.ci_low_pp, other.ci_high_pp),
         probability(other.p_value),
         probability(result.sign_flip_p),
         probability(result.mcnemar_p),
         _detected(result),
-        str(result.unevaluable),
-    )
-
-
-def _generality_row(finding: Finding) -> tuple[str, ...]:
-    """Write the row of one contrast over databases."""
-    result, left = finding.result, finding.result.leave_one_out
-    return (
-        _named(finding),
-        points(result.delta_pp),
         f"{points(left.low_pp)} to {points(left.high_pp)}" if left else NONE,
         percent(result.between_sd_pp, 2),
-        f"{points(result.macro_pp)} {interval(*result.macro_ci_pp)}" if result.macro_ci_pp else points(result.macro_pp),
         interval(*result.new_database_pp) if result.new_database_pp else NONE,
+        f"{points(result.macro_pp)} {interval(*result.macro_ci_pp)}" if result.macro_ci_pp else points(result.macro_pp),
+        str(result.unevaluable),
     )
-
-
-def _named(finding: Finding) -> str:
-    return _title_of(finding) + (" (preliminary)" if finding.preliminary else "")
 
 
 def _detected(result: Comparison) -> str:

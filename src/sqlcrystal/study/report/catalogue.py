@@ -50,16 +50,9 @@ VALUE = (
     ),
     TableSpec(
         "strength",
-        "Beside every contrast: other tests, and what could be detected",
+        "Beside every contrast: other tests, what could be detected, what a new database may expect",
         "contrasts in the study file whose arms were run",
         audit_tables.strength,
-        folded=True,
-    ),
-    TableSpec(
-        "generality",
-        "Beside every contrast: how databases differ, and what a new one may expect",
-        "contrasts in the study file whose arms were run",
-        audit_tables.generality,
         folded=True,
     ),
     TableSpec(
