@@ -67,7 +67,8 @@ def contrast_table(runs: Sequence[Facts]) -> Body | None:
         rows += [(_run_name(facts),)] if tested and len(runs) > 1 else []
         rows += [(_title_of(finding), *_evidence(finding)) for finding in tested]
     waiting = {contrast.name for contrast in designated(runs[0])} - {finding.key for finding in oriented(runs[0])}
-    note = f"{MULTIPLICITY}." + (f" Designated and not run yet: {listed(sorted(waiting))}." if waiting else "")
+    papers = " Alone, as in the paper: by its two-stage bootstrap, unadjusted."
+    note = f"{MULTIPLICITY}.{papers}" + (f" Designated and not run yet: {listed(sorted(waiting))}." if waiting else "")
     return Body(columns=("Contrast", *_evidence_columns(runs[0])), rows=tuple(rows), note=note + _crossed(runs))
 
 
