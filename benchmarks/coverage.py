@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sqlcrystal.measurement.clusters import Floats
 from sqlcrystal.measurement.heterogeneity import macro_average, new_database, spread
 from sqlcrystal.measurement.simulation import Population, Studies, drawn, simulate
 from sqlcrystal.measurement.statistics import difference_of, equivalence_of
@@ -35,14 +36,7 @@ def run(population: Population, *, seeds: int, rng: np.random.Generator) -> Stud
     return simulate(population, TRUTH, seeds=seeds, held_out=TRUTH.held_out, rng=rng)
 
 
-def without_the_last(population: Population) -> Population:
-    """Leave the last database of every study for a prediction."""
-    parts = (population.questions, population.floor, population.fixed, population.broke)
-    questions, floor, fixed, broke = (part[:, :-1] for part in parts)
-    return Population(questions, floor, fixed, broke)
-
-
-def predicts(studies: Studies, true_pp: np.ndarray) -> float:
+def predicts(studies: Studies, true_pp: Floats) -> float:
     """Return the share of studies whose prediction interval holds the new database's true difference."""
     held = []
     for study, true in enumerate(true_pp):
@@ -58,7 +52,7 @@ def new_rows(databases: int, between: float) -> Callable[[int], Shares]:
     def shares(studies: int) -> Shares:
         rng = np.random.default_rng((1, databases, int(1e4 * between)))
         drew = drawn(TRUTH, studies=studies, databases=databases + 1, lift=LIFT, spread=between, rng=rng, questions=60)
-        seen = run(without_the_last(drew), seeds=3, rng=rng)
+        seen = run(drew.without_the_last(), seeds=3, rng=rng)
         return {"holds the new database": predicts(seen, drew.lift_pp[:, -1])}
 
     return shares
@@ -76,7 +70,7 @@ def uneven_rows(databases: int, between: float) -> Callable[[int], Shares]:
         own = LIFT + GROWTH * np.log(sizes / np.median(drew.questions)) + noise
         broke = np.minimum(drew.floor, np.maximum(drew.broke, -own))
         grown = Population(sizes, drew.floor, np.clip(broke + own, 0, 1 - drew.floor), broke)
-        seen = run(without_the_last(grown), seeds=3, rng=rng)
+        seen = run(grown.without_the_last(), seeds=3, rng=rng)
         lifts, weights = grown.lift_pp[:, :-1], sizes[:, :-1]
         pooled, alike = float((lifts * weights).sum() / weights.sum()), float(lifts.mean())
         held = []

@@ -25,6 +25,7 @@ from sqlcrystal.study.report.formats.html import to_html
 from sqlcrystal.study.report.formats.latex import to_latex
 from sqlcrystal.study.report.formats.markdown import to_markdown
 from sqlcrystal.study.report.formats.spreadsheet import to_csv
+from sqlcrystal.study.report.reruns import observed_drift
 from sqlcrystal.study.report.summary import summarize
 from sqlcrystal.study.report.table import Body, ReportTable
 from synthetic_ledger import SEEDS, synthetic_document, synthetic_facts, synthetic_ledger
@@ -326,3 +327,35 @@ def test_bare_answers_asked_anew_for_every_seed_are_checked() -> None:
     table = value_tables.flips(few())
     assert table is not None
     assert re.search(r"\d+ questions? fixed under one seed and broken under another\.", table.note)
+
+
+def test_the_papers_reading_is_by_the_papers_method() -> None:
+    table = audit_tables.contrast_table([synthetic_facts()])
+    assert table is not None
+    findings = {finding.name: finding for finding in oriented(synthetic_facts())}
+    place = table.columns.index("Alone, as in the paper")
+    read = {row[0]: row[place] for row in table.rows if len(row) > 1 and row[0] in findings}
+    told = {name: finding.two_stage.p_value for name, finding in findings.items()}
+    assert {finding.two_stage.method for finding in findings.values()} == {"two-stage"}
+    shared = [name for name in read if told[name] is not None]
+    assert [read[name] == "supported" for name in shared] == [(told[name] or 1) < 0.05 for name in shared]
+
+
+def test_a_margin_can_come_from_drift() -> None:
+    ledger = synthetic_ledger(only=("none", "W0", "W3", "W5"))
+    manifest = msgspec.structs.replace(ledger.manifest, equivalence_margin=0.0, margin_from_drift=True)
+    facts = Facts(msgspec.structs.replace(ledger, manifest=manifest))
+    table, band = decision_tables.equivalence(facts), observed_drift(facts)
+    assert table is not None
+    assert band is not None
+    assert table.rows
+    assert f"at ±{band.max_pp:.3g} pp, the largest of those differences" in table.note
+
+
+def test_without_a_rerun_there_is_no_margin_from_drift() -> None:
+    ledger = synthetic_ledger(only=("none", "W0", "W3"))
+    manifest = msgspec.structs.replace(ledger.manifest, equivalence_margin=0.0, margin_from_drift=True)
+    once = tuple(row for row in ledger.outcomes if row.setting != "again")
+    table = decision_tables.equivalence(Facts(msgspec.structs.replace(ledger, manifest=manifest, outcomes=once)))
+    assert table is not None
+    assert table.rows == ()

@@ -88,8 +88,11 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The rule of the oracle that triggers repair and admits cards; changing it asks the model anew."""
     rule: str = "bird"
     """The rule of the headline figures; changing it only reads the same answers again."""
-    equivalence_margin: float = 2.5
-    """How many points two arms may differ and still be called equivalent: fixed here, before anything is measured."""
+    equivalence_margin: float | Literal["drift"] = 2.5
+    """How many points two arms may differ and still be called equivalent: fixed here, before anything is measured.
+
+    `drift` takes the largest difference between runs of one configuration (setting again), as the paper does.
+    """
     reruns: int = 1
     mode: Literal["fill", "replay", "live"] = "fill"
     recordings: tuple[str, ...] = ()
@@ -226,7 +229,7 @@ def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFi
             raise ConfigError(f"{where}: {key}: needs at least {least}")
     if study.name in {"", ".", ".."} or re.search(r"[/\\\x00-\x1f]", study.name):
         raise ConfigError(f"{where}: name: {study.name!r} holds a path separator or control character")
-    if study.equivalence_margin <= 0:
+    if study.equivalence_margin != "drift" and study.equivalence_margin <= 0:
         raise ConfigError(f"{where}: equivalence_margin: must be greater than 0 points")
     _check_splits(study, where)
     return study

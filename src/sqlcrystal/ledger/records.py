@@ -172,7 +172,9 @@ class Manifest(Struct, frozen=True, kw_only=True):
     recordings: tuple[str, ...] = ()
     """The file names of the recordings that were read."""
     equivalence_margin: float = 0.0
-    """How many points two arms may differ and still be called equivalent, fixed by the study."""
+    """How many points two arms may differ and still be called equivalent, fixed by the study; 0 if drift does."""
+    margin_from_drift: bool = False
+    """Whether the study takes the largest difference between identical runs for its margin."""
     started: str = ""
     finished: str = ""
     left_out: tuple[str, ...] = ()

@@ -30,6 +30,10 @@ class Population:
         """The true lift of each database, in points."""
         return 100 * (self.fixed - self.broke)
 
+    def without_the_last(self) -> "Population":
+        """The same without the last database of every study, which is left for a prediction."""
+        return Population(self.questions[:, :-1], self.floor[:, :-1], self.fixed[:, :-1], self.broke[:, :-1])
+
 
 @dataclass(frozen=True)
 class Studies:

@@ -67,7 +67,8 @@ def contrast_table(runs: Sequence[Facts]) -> Body | None:
         rows += [(_run_name(facts),)] if tested and len(runs) > 1 else []
         rows += [(_title_of(finding), *_evidence(finding)) for finding in tested]
     waiting = {contrast.name for contrast in designated(runs[0])} - {finding.key for finding in oriented(runs[0])}
-    note = f"{MULTIPLICITY}." + (f" Designated and not run yet: {listed(sorted(waiting))}." if waiting else "")
+    papers = " Alone, as in the paper: by its two-stage bootstrap, unadjusted."
+    note = f"{MULTIPLICITY}.{papers}" + (f" Designated and not run yet: {listed(sorted(waiting))}." if waiting else "")
     return Body(columns=("Contrast", *_evidence_columns(runs[0])), rows=tuple(rows), note=note + _crossed(runs))
 
 
@@ -88,49 +89,63 @@ def _title_of(finding: Finding) -> str:
 
 
 def strength(facts: Facts) -> Body | None:
-    """Beside every contrast: other tests of it, what the design could have seen, and what a new database may expect."""
+    """Beside every contrast: other tests of it, and what the design could have seen."""
     name = METHOD_NAMES[facts.beside]
     columns = (
-        "Contrast",
-        "Δ (pp)",
-        f"95% CI ({name})",
-        f"p ({name})",
-        "p (sign flip)",
-        "p (McNemar)",
-        "Detectable (pp)",
-        "Without one database (pp)",
-        "SD between databases",
-        "New database, 95%",
-        "Mean over databases, 95%",
-        "Pairs left out",
+        *("Contrast", "Δ (pp)", f"95% CI ({name})", f"p ({name})", "p (sign flip)", "p (McNemar)"),
+        *("Detectable (pp)", "Pairs left out"),
     )
     note = (
-        "Detectable: the smallest true difference that a study like this one finds with 80% power. Sign flip: exact"
-        " over databases, at best 2^(1 − databases). New database: where the true difference of a database outside the"
-        " study is expected, from the mean over databases, in which each counts once. McNemar's p treats pairs as"
+        "Detectable: the smallest true difference that a study like this one finds with 80% power, and its own 95%"
+        " interval. Sign flip: exact over databases, at best 2^(1 − databases). McNemar's p treats pairs as"
         " independent, which clustered pairs are not. Left out: pairs that could not be judged on both sides."
     )
-    warned = dict.fromkeys(finding.result.uneven for finding in oriented(facts) if finding.result.uneven)
-    note = " ".join([note, *(f"{warning[:1].upper()}{warning[1:]}." for warning in warned)])
     return Body(columns=columns, rows=tuple(map(_strength_row, oriented(facts))), note=note)
 
 
-def _strength_row(finding: Finding) -> tuple[str, ...]:
-    """The row of one contrast."""
-    result, other, left = finding.result, finding.beside, finding.result.leave_one_out
+def _strength_row(finding: Finding) -> Row:
+    result, other = finding.result, finding.beside
     return (
-        _title_of(finding) + (" (preliminary)" if finding.preliminary else ""),
+        _named(finding),
         points(result.delta_pp),
         interval(other.ci_low_pp, other.ci_high_pp),
         probability(other.p_value),
         probability(result.sign_flip_p),
         probability(result.mcnemar_p),
         _detected(result),
+        str(result.unevaluable),
+    )
+
+
+def _named(finding: Finding) -> str:
+    return _title_of(finding) + (" (preliminary)" if finding.preliminary else "")
+
+
+def over_databases(facts: Facts) -> Body | None:
+    """Beside every contrast: how its databases differ, and what a new one may expect."""
+    columns = (
+        *("Contrast", "Δ (pp)", "Without one database (pp)", "SD between databases"),
+        *("Mean over databases, 95%", "New database, 95%"),
+    )
+    note = (
+        "Mean over databases: each counts once. New database: where the true difference of a database outside the study"
+        " is expected, from that mean."
+    )
+    warned = dict.fromkeys(finding.result.uneven for finding in oriented(facts) if finding.result.uneven)
+    note = " ".join([note, *(f"{warning[:1].upper()}{warning[1:]}." for warning in warned)])
+    return Body(columns=columns, rows=tuple(map(_spread_row, oriented(facts))), note=note)
+
+
+def _spread_row(finding: Finding) -> Row:
+    result, left = finding.result, finding.result.leave_one_out
+    mean = points(result.macro_pp)
+    return (
+        _named(finding),
+        points(result.delta_pp),
         f"{points(left.low_pp)} to {points(left.high_pp)}" if left else NONE,
         percent(result.between_sd_pp, 2),
+        f"{mean} {interval(*result.macro_ci_pp)}" if result.macro_ci_pp else mean,
         interval(*result.new_database_pp) if result.new_database_pp else NONE,
-        f"{points(result.macro_pp)} {interval(*result.macro_ci_pp)}" if result.macro_ci_pp else points(result.macro_pp),
-        str(result.unevaluable),
     )
 
 

@@ -50,9 +50,16 @@ VALUE = (
     ),
     TableSpec(
         "strength",
-        "Beside every contrast: other tests, what could be detected, what a new database may expect",
+        "Beside every contrast: other tests, and what could be detected",
         "contrasts in the study file whose arms were run",
         audit_tables.strength,
+        folded=True,
+    ),
+    TableSpec(
+        "over-databases",
+        "Beside every contrast: how databases differ, and what a new one may expect",
+        "contrasts in the study file whose arms were run",
+        audit_tables.over_databases,
         folded=True,
     ),
     TableSpec(

@@ -12,7 +12,7 @@ from sqlcrystal.ledger.records import Arm, Contrast, Side
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
 from sqlcrystal.measurement.multiplicity import FamilyReading, read_family
 from sqlcrystal.measurement.statistics import ALPHA
-from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.facts import PAPERS_METHOD, Facts
 
 HEADLINE_KEY = "transfer"
 
@@ -64,7 +64,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def told_from_zero(self) -> bool:
-        """Whether its own p is below 5 %, which is the paper's reading."""
+        """Whether its own p is below 5 %."""
         return self.result.p_value is not None and self.result.p_value < ALPHA
 
     @property
@@ -74,11 +74,21 @@ class Finding(Struct, frozen=True, kw_only=True):
         return claimed and not self.preliminary
 
     @property
+    def two_stage(self) -> Comparison:
+        """The comparison by the paper's own method, which decides or stands beside."""
+        return self.result if self.result.method == PAPERS_METHOD else self.beside
+
+    @property
+    def supported_in_the_paper(self) -> bool:
+        """Whether the paper would call it supported: p of its two-stage bootstrap below 5 %, unadjusted."""
+        return self.two_stage.p_value is not None and self.two_stage.p_value < ALPHA
+
+    @property
     def papers_verdict(self) -> str:
-        """The paper's reading in words: p below 5 %, unadjusted."""
-        if self.result.p_value is None:
+        """The paper's reading in words."""
+        if self.two_stage.p_value is None:
             return "no interval"
-        return "supported" if self.told_from_zero else "CI includes zero"
+        return "supported" if self.supported_in_the_paper else "CI includes zero"
 
     @property
     def verdict(self) -> str:

@@ -18,7 +18,7 @@ from sqlcrystal.study.report.arm_rows import (
 from sqlcrystal.study.report.comparisons import DECISIONS, ROSTER, finding, findings, resolve
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.glossary import source_note
-from sqlcrystal.study.report.reruns import observed_drift
+from sqlcrystal.study.report.reruns import equivalence_margin, observed_drift
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.wording import NONE, interval, per_seed, percent, plural, points, probability
 
@@ -59,9 +59,10 @@ def _writer_row(facts: Facts, arm: Arm) -> Row:
 def equivalence(facts: Facts) -> Body | None:
     """Formats, sources, retrievers and bank sizes against a margin fixed beforehand."""
     compared = findings(facts, [ROSTER[key] for key in EQUIVALENCE_KEYS])
+    margin, band = equivalence_margin(facts), observed_drift(facts)
     rows = []
     for comparison in compared:
-        tested = facts.equivalence(facts.arms[comparison.a], facts.arms[comparison.b])
+        tested = facts.equivalence(facts.arms[comparison.a], facts.arms[comparison.b], margin=margin)
         if tested is None:
             continue
         same = ("yes" if tested.equivalent else "no") if tested.p_value is not None else tested.undefined
@@ -69,14 +70,17 @@ def equivalence(facts: Facts) -> Body | None:
         rows.append(
             (comparison.factor, comparison.name, points(comparison.result.delta_pp), probability(tested.p_value), same)
         )
-    margin, band = facts.manifest.equivalence_margin, observed_drift(facts)
     drift = (
         f" Reruns of one configuration differed by {band.median_pp:.2f} (median) to {band.max_pp:.2f} pp (maximum)."
         if band
         else " Nothing was run twice, so the margin has no measured drift beside it."
     )
     columns = ("Factor", "Contrast", "Δ (pp)", "p (TOST)", "Equivalent")
-    note = f"Two one-sided tests, clustered by database, at ±{margin:g} pp, which the study file fixes.{drift}"
+    fixed = "the largest of those differences" if facts.manifest.margin_from_drift else "which the study file fixes"
+    note = (
+        "Two one-sided tests by the larger of the clustered and the question-level error, at"
+        f" ±{margin:.3g} pp, {fixed}.{drift}"
+    )
     return Body(columns=columns, rows=tuple(rows), note=note)
 
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from sqlcrystal.study.report.completeness import completeness
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.glossary import WORDS, described, source_note
+from sqlcrystal.study.report.reruns import equivalence_margin
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.wording import METHOD_NAMES, NONE, listed, plural
 
@@ -92,6 +93,8 @@ def conditions(facts: Facts) -> tuple[tuple[str, str], ...]:
     manifest, unknown = facts.manifest, "not kept in this ledger"
     count = completeness(facts)
     margin = f"±{manifest.equivalence_margin:g} pp" if manifest.equivalence_margin else unknown
+    if manifest.margin_from_drift:
+        margin = f"±{equivalence_margin(facts):.3g} pp, the largest drift between runs of one configuration"
     order = {"rank": "best first", "stable": "by question id, so that prompts share a prefix"}
     return (
         ("study", manifest.study),

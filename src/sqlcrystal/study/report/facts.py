@@ -232,9 +232,8 @@ class Facts:
         named = {runtime for row in rows for runtime in row.runtime.split(" + ") if runtime}
         return tuple(sorted(named))
 
-    def equivalence(self, a: Arm | None, b: Arm | None) -> Equivalence | None:
-        """Whether b lies within the study's margin of a; None without a margin or without pairs."""
-        margin = self.manifest.equivalence_margin
+    def equivalence(self, a: Arm | None, b: Arm | None, *, margin: float) -> Equivalence | None:
+        """Whether b lies within so many points of a; None without a margin or without pairs."""
         if margin <= 0 or self.compare(a, b) is None:
             return None
         outcomes = to_outcomes(self.pairs(a, b))

@@ -14,3 +14,11 @@ def observed_drift(facts: Facts) -> Drift | None:
             again = [row for row in anew if row.run == run]
             reruns[f"{arm.name}, run {run}"] = pair_up(facts.rows(arm), again)
     return observed(reruns)
+
+
+def equivalence_margin(facts: Facts) -> float:
+    """The study's margin of equivalence in points: its own, or the largest observed drift; 0 where it has none."""
+    if not facts.manifest.margin_from_drift:
+        return facts.manifest.equivalence_margin
+    band = observed_drift(facts)
+    return band.max_pp if band else 0.0

@@ -144,26 +144,7 @@ def _capital(text: str) -> str:
 
 def _more(facts: Facts, summary: Summary) -> list[str]:
     """Repair, replay and retention, and how the databases fared."""
-    sentences = []
-    ratio = facts.ratio(facts.default)
-    if summary.pk is not None:
-        share = ""
-        if ratio and summary.cr is not None and summary.verdict != NOTHING_BANKED:
-            shape = kept_ratios(ratio.estimates[facts.method])
-            share = (
-                f" Memory's lift is {percent(summary.cr)}% of what that adds (the crystallization ratio, CR; {shape};"
-                f" {budget_in_words(facts)})."
-            )
-            if summary.cr_all_questions is not None:
-                share += (
-                    f" Over all {plural(summary.n_all_questions or 0, 'question')}, not only the held-out ones, repair"
-                    f" reaches {percent(summary.pk_all_questions)}%; of that headroom the lift is"
-                    f" {percent(summary.cr_all_questions)}%."
-                )
-        sentences.append(
-            f"Repair on demand, where an oracle says which answers are wrong and nothing is stored, reaches"
-            f" {percent(summary.pk)}% (P_K).{share}"
-        )
+    sentences = [_repair_sentence(facts, summary)] if summary.pk is not None else []
     if summary.pe is not None:
         sentences.append(
             f"Repair without an oracle, on what the database engine shows, reaches {percent(summary.pe)}% (P_E)."
@@ -185,6 +166,27 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
         down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""
         sentences.append(f"{gained} of {plural(len(effects), 'database')} gain{down}.")
     return sentences
+
+
+def _repair_sentence(facts: Facts, summary: Summary) -> str:
+    """What repair under an oracle reaches, and which share of that memory has, on held-out and on all questions."""
+    ratio, share = facts.ratio(facts.default), ""
+    if ratio and summary.cr is not None and summary.verdict != NOTHING_BANKED:
+        shape = kept_ratios(ratio.estimates[facts.method])
+        share = (
+            f" Memory's lift is {percent(summary.cr)}% of what that adds (the crystallization ratio, CR; {shape};"
+            f" {budget_in_words(facts)})."
+        )
+        if summary.cr_all_questions is not None:
+            share += (
+                f" Over all {plural(summary.n_all_questions or 0, 'question')}, not only the held-out ones, repair"
+                f" reaches {percent(summary.pk_all_questions)}%; of that headroom the lift is"
+                f" {percent(summary.cr_all_questions)}%."
+            )
+    return (
+        f"Repair on demand, where an oracle says which answers are wrong and nothing is stored, reaches"
+        f" {percent(summary.pk)}% (P_K).{share}"
+    )
 
 
 def _against_engine_repair(facts: Facts) -> str:

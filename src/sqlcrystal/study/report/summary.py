@@ -155,7 +155,7 @@ def _lift(lift: Finding | None) -> dict[str, Any]:
         "lift_pp": lift.result.delta_pp if lift else None,
         "lift_ci_pp": _interval(lift.result) if lift else None,
         "lift_p": lift.result.p_value if lift else None,
-        "lift_ci_two_stage_pp": _interval(_two_stage(lift)) if lift else None,
+        "lift_ci_two_stage_pp": _interval(lift.two_stage) if lift else None,
         "lift_ci_question_level_pp": _question_level(lift) if lift else None,
         "lift_undefined": lift.result.undefined if lift else "",
         "fixed": lift.result.fixed if lift else 0,
@@ -225,12 +225,8 @@ def _question_level(lift: Finding) -> Interval | None:
     return None if alone is None or alone.low is None or alone.high is None else (alone.low, alone.high)
 
 
-def _two_stage(finding: Finding) -> Comparison:
-    return finding.result if finding.result.method == "two-stage" else finding.beside
-
-
 def _contrast(finding: Finding) -> ContrastSummary:
-    result, bootstrapped, left = finding.result, _two_stage(finding), finding.result.leave_one_out
+    result, bootstrapped, left = finding.result, finding.two_stage, finding.result.leave_one_out
     return ContrastSummary(
         name=finding.key,
         a=finding.a,
@@ -257,6 +253,6 @@ def _contrast(finding: Finding) -> ContrastSummary:
         status=finding.status,
         primary=finding.primary,
         supported=finding.supported,
-        supported_alone=finding.told_from_zero,
+        supported_alone=finding.supported_in_the_paper,
         undefined=result.undefined,
     )
