@@ -12,6 +12,7 @@ from shop import build, fenced
 from sqlcrystal.bank import Scope
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.interfaces.server.app import make_app
+from sqlcrystal.interfaces.server.chat import plain
 from sqlcrystal.interfaces.server.gate import HEADERS
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.models.scripted import ScriptedModel
@@ -109,3 +110,22 @@ def test_a_server_that_was_told_so_lets_managers_issue_for_others(tmp_path: Path
     with serving(tmp_path, settings=ServerSettings(issue_for_others=True)) as service:
         body = {"person": "judge", "databases": ["shop"], "scopes": ["judge"]}
         assert service.post("/api/tokens", kind="manage", json=body).status_code == 201
+
+
+# ── what leaves ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", ["/queue/", "/api/answers/", "/v1/models/"])
+def test_no_redirect_goes_where_the_host_of_a_request_says(running: Service, path: str) -> None:
+    with running.client() as client:
+        reply = client.get(path, headers={"Host": "evil.example"})
+        assert "evil.example" not in reply.headers.get("location", "")
+
+
+@pytest.mark.parametrize("text", ["www.evil.example", "https://evil.example", "evil.example/x", "a@evil.example"])
+def test_markdown_for_chat_clients_shows_an_address_as_code(text: str) -> None:
+    assert plain(text) == f"` {text} `"
+
+
+def test_markdown_for_chat_clients_shows_numbers_and_words_as_they_are() -> None:
+    assert (plain(3.5), plain("Ada Lovelace"), plain("a|b.c")) == ("3.5", "Ada Lovelace", "` a\\|b.c `")

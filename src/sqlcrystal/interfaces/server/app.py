@@ -51,6 +51,7 @@ def make_app(crystal: "Crystal", settings: ServerSettings | None = None) -> Fast
         redoc_url=None,
         openapi_url=None,  # told below, to token holders
         lifespan=lifespan,
+        redirect_slashes=False,  # such a redirect would go wherever the request's Host header says
     )
     app.state.work = work
     app.state.settings = settings
