@@ -2,6 +2,7 @@
 
 import io
 import lzma
+import sqlite3
 import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,6 +30,26 @@ def test_a_small_recording_that_would_unpack_to_gigabytes_is_refused_in_little_m
         Recording(path)
     assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "CREATE VIEW completion AS SELECT 'k' AS key, 'm' AS model, 'd' AS digest, zeroblob(900000000) AS messages, "
+        "'' AS sampling, '' AS completion",
+        "CREATE TABLE completion (key TEXT, model TEXT, digest TEXT, messages BLOB, sampling BLOB, completion BLOB, "
+        "more BLOB AS (zeroblob(900000000)))",
+    ],
+    ids=["a view", "a computed column"],
+)
+def test_a_recording_that_would_compute_its_entries_is_refused(tmp_path: Path, definition: str) -> None:
+    path = tmp_path / "bomb.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute(definition)
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with pytest.raises(DataError, match="not a recording"):
+        Recording(path, read_only=True)
 
 
 def test_lines_are_those_of_the_file_whatever_the_blocks() -> None:
@@ -118,4 +139,5 @@ def test_numbers_and_words_stay_as_they_are_in_a_spreadsheet(text: str) -> None:
 
 def test_markdown_holds_no_tags_and_sql_does_not_break_out_of_its_block() -> None:
     assert without_tags("<script>x</script> p < 0.05") == "&lt;script>x&lt;/script> p < 0.05"
+    assert without_tags("arm ![x](https://evil) [y]: z") == "arm ![x\\](https\\://evil) [y\\]: z"
     assert fenced("SELECT 1\n```\n# x").startswith("````sql\n")

@@ -4,7 +4,6 @@ import importlib
 import itertools
 import pkgutil
 import re
-import re._parser as reading  # type: ignore[import-not-found]
 import signal
 from collections.abc import Iterator
 from types import FrameType, ModuleType
@@ -16,6 +15,7 @@ import sqlcrystal
 from cardbox import card
 from sqlcrystal.serving.parameters import exchange
 
+reading: Any = importlib.import_module("re._parser")  # the parser of `re`, which has no types
 LENGTH = 1_000
 SECONDS = 1.0
 """Of work for one text: a linear expression takes a thousandth of it, one that tries all divisions never ends."""

@@ -4,6 +4,8 @@ import re
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_LINK = re.compile(r"\](?=[(\[:])")
+_ADDRESS = re.compile(r"(?i)\b(https?|ftp|mailto|javascript|data):")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*+(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+\s?%?")
 
@@ -21,8 +23,8 @@ def csv_cell(text: str) -> str:
 
 
 def without_tags(text: str) -> str:
-    """Text for Markdown in which nothing is an HTML tag; a mere "less than" stays as it is."""
-    return _TAG.sub("&lt;", text)
+    """Text for Markdown in which nothing is an HTML tag, a link or an image; a mere "less than" stays as it is."""
+    return _ADDRESS.sub(r"\1\\:", _LINK.sub(r"\\]", _TAG.sub("&lt;", text)))
 
 
 def fenced(sql: str) -> str:

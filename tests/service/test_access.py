@@ -1,5 +1,6 @@
 """Every route × every kind of token, from one table; and two tenants who see nothing of each other."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -98,9 +99,17 @@ DOORS = (
 MAY |= {"nobody": set(), "manage anywhere": {"manage", "other", "owner"}}
 
 
+NUMBERS = itertools.count()
+
+
 @pytest.fixture(scope="module")
 def service(shared_service: Service) -> Service:
     return shared_service
+
+
+def new_name() -> str:
+    """Somebody whom no token and no verdict names yet."""
+    return f"person {next(NUMBERS)}"
 
 
 def things(service: Service) -> dict[str, str]:
@@ -108,7 +117,7 @@ def things(service: Service) -> dict[str, str]:
     answer, judged = service.ask(), service.ask()
     with service.client() as client:
         card = client.post(f"/api/answers/{judged['id']}/confirm", json={}).json()["card"]
-        body = {"person": "spare", "databases": ["shop"], "scopes": ["ask"]}
+        body = {"person": new_name(), "databases": ["shop"], "scopes": ["ask"]}
         spare = client.post("/api/tokens", json=body).json()["id"]
     return {
         "answer": answer["id"],
@@ -127,8 +136,10 @@ def knock(service: Service, door: Door, kind: str, names: dict[str, str]) -> htt
     # Two representations for MCP, as its specification asks; none of HTML, so that a refusal is told as JSON.
     headers = {"Accept": "application/json, text/event-stream" if door.path == "/mcp" else "application/json"}
     headers |= {"Sec-Fetch-Site": "same-origin"}
+    body = {**door.json, "person": new_name()} if door.json and "person" in door.json else door.json
+    form |= {"person": new_name()} if "person" in form else {}
     with service.client(kind) as client:
-        return client.request(door.method, path, json=door.json, data=form or None, headers=headers)
+        return client.request(door.method, path, json=body, data=form or None, headers=headers)
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: f"{door.method} {door.path}")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from sqlcrystal.databases.parsing import Unparsable, grammar, parse
+from sqlcrystal.databases.parsing import Unparsable, parse, written
 from sqlcrystal.protocols import Database
 from sqlcrystal.solving.extract import extract_blocks
 from sqlcrystal.solving.prompt import render_execution
@@ -49,7 +49,10 @@ def cap(sql: str, dialect: str) -> str:
         return f"{sql}\nLIMIT {SHOWN_ROWS + 1}"
     value = limit.expression if isinstance(limit, exp.Limit) else None
     if isinstance(value, exp.Literal) and value.is_int and int(value.this) > SHOWN_ROWS:
-        return query.limit(SHOWN_ROWS + 1).sql(dialect=grammar(dialect))
+        try:
+            return written(query.limit(SHOWN_ROWS + 1), dialect)
+        except Unparsable:
+            return sql
     return sql
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -13,9 +14,11 @@ from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import now
 from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.bank.tables import token_scopes, tokens
-from sqlcrystal.errors import BankError
+from sqlcrystal.errors import BankError, ConfigError
 
 EVERY_DATABASE = "*"
+MOST_DAYS = 3650
+"""How long a token may stand that ends at all."""
 PREFIX = "sqlc_"
 _GRANTS: "sa.Select[Any]" = (
     sa.select(
@@ -50,9 +53,25 @@ class Grant(Struct, frozen=True, kw_only=True):
     ends_at: str = ""
     revoked_at: str = ""
 
+    @property
+    def state(self) -> str:
+        """Whether it stands now, was revoked, or its time is over."""
+        if self.revoked_at:
+            return "revoked"
+        return "ended" if self.ends_at and self.ends_at <= now() else "stands"
+
     def allows(self, database: str, scope: Scope) -> bool:
         """Whether the holder may do this to that database."""
         return (database, scope) in self.scopes or (EVERY_DATABASE, scope) in self.scopes
+
+
+def end_after(days: float | None) -> str:
+    """The moment a token ends that stands for so many days from now; nothing for one that does not end."""
+    if days is None:
+        return ""
+    if not 0 < days <= MOST_DAYS:
+        raise ConfigError(f"days: more than 0 and at most {MOST_DAYS}, not {days:g}")
+    return (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")
 
 
 class TokenStore:
@@ -88,9 +107,7 @@ class TokenStore:
         """What a token grants now; nothing if nobody issued it, it was revoked or its time is over."""
         # The token has 256 random bits, so a plain digest cannot be guessed back and looking it up leaks nothing.
         grants = self._grants(_BY_DIGEST, {"value": _digest(token)})
-        if not grants or grants[0].revoked_at or (grants[0].ends_at and grants[0].ends_at <= now()):
-            return None
-        return grants[0]
+        return grants[0] if grants and grants[0].state == "stands" else None
 
     def revoke(self, token_id: str, *, by: str) -> None:
         """End a token; once revoked it stays so."""

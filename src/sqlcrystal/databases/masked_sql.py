@@ -12,7 +12,7 @@ from msgspec import Struct
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sqlcrystal.databases.parsing import Unparsable, language, parse_all, tokenize
+from sqlcrystal.databases.parsing import Unparsable, language, parse_all, tokenize, written
 
 MASK = re.compile(r"«n?\d{1,3}»")
 _UNIT = r"(?:second|minute|hour|day|week|month|quarter|year)s?"
@@ -97,10 +97,7 @@ def _masked(sql: str, reader: Reader) -> str:
     renamed = _rename(query, reader)
     functions = {node.name.casefold() for node in query.find_all(exp.Anonymous, exp.AnonymousAggFunc)}
     numbers = {str(node.this) for node in query.find_all(exp.Literal) if not node.is_string}
-    try:
-        text = query.sql(language(reader.dialect), comments=False)
-    except Exception:  # sqlglot's writers raise errors of many types on trees that they did not foresee
-        raise _Unmaskable from None
+    text = written(query, reader.dialect, comments=False)
     _refuse_leftovers(text, reader, names=renamed | (functions if reader.runs else set()), numbers=numbers)
     return text
 

@@ -106,6 +106,16 @@ def language(dialect: str) -> Dialect:
     return Dialect.get_or_raise(grammar(dialect))
 
 
+def written(tree: exp.Expr, dialect: str, *, pretty: bool = False, comments: bool = True) -> str:
+    """The tree as SQL; a writer goes as deep as its tree, and what was read flat may be too deep to write."""
+    try:
+        return tree.sql(language(dialect), pretty=pretty, comments=comments)
+    except RecursionError:
+        raise _refused("the statement is nested too deeply") from None
+    except Exception as error:  # sqlglot's writers raise errors of many types on trees that they did not foresee
+        raise _syntax(f"the statement cannot be written: {error}") from None
+
+
 class _Readers(threading.local):
     """A thread's tokenizer and parser of each dialect: to make them takes a fifth of the time to read a statement."""
 

@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from sqlcrystal.errors import DataError
+from sqlcrystal.incoming import MAX_LINE
 
 FORMAT = 1
 COLUMNS = ("key", "model", "digest", "messages", "sampling", "completion")
@@ -47,20 +48,26 @@ def open_to_write(path: Path) -> sqlite3.Connection:
 
 def _connect(database: str, path: Path) -> sqlite3.Connection:
     try:
-        return sqlite3.connect(database, timeout=30.0, check_same_thread=False, uri=database.startswith("file:"))
+        connection = sqlite3.connect(database, timeout=30.0, check_same_thread=False, uri=database.startswith("file:"))
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LINE)
+        return connection
     except sqlite3.Error as error:
         raise DataError(f"recording {path}: cannot be opened: {error}") from None
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that holds other tables; one without any is a recording that was not begun."""
+    """Refuse a file that holds anything but the one table; one without any is a recording that was not begun.
+
+    A view of the table's name, or a column that is computed, makes gigabytes of a file of a few kilobytes.
+    """
     try:
-        tables = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        columns = [str(row[1]) for row in connection.execute("PRAGMA table_info(completion)")]
+        tables = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type != 'index'")]
+        columns = [str(row[1]) for row in connection.execute("PRAGMA table_xinfo(completion)")]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error as error:
         raise DataError(f"recording {path}: not a recording: {error}") from None
-    if tables and (tables != ["completion"] or columns != list(COLUMNS)):
-        raise DataError(f"recording {path}: not a recording: a database with the tables {', '.join(tables)}")
+    kinds = {str(row[0]) for row in connection.execute("SELECT type FROM sqlite_master WHERE type != 'index'")}
+    if tables and (tables != ["completion"] or kinds != {"table"} or columns != list(COLUMNS)):
+        raise DataError(f"recording {path}: not a recording: a database with the tables {', '.join(tables)[:200]}")
     if tables and version != FORMAT:
         raise DataError(f"recording {path}: format {version}; this version reads {FORMAT}")

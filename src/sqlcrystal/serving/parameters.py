@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from sqlcrystal.databases.parsing import Unparsable, language, parse
+from sqlcrystal.databases.parsing import Unparsable, parse, written
 from sqlcrystal.gaps import Again, Gap, Part, between
 from sqlcrystal.types import Card
 
@@ -36,7 +36,10 @@ def exchange(card: Card, question: str, dialect: str) -> Exchanged | None:
     query = parse(card.sql, dialect)
     for literal in list(query.find_all(exp.Literal)):
         literal.replace(_exchanged(literal, changed))
-    return Exchanged(query.sql(language(dialect), copy=False), changed)
+    try:
+        return Exchanged(written(query, dialect), changed)
+    except Unparsable:
+        return None
 
 
 def other_values(card: Card, question: str, dialect: str) -> tuple[tuple[str, str], ...]:
@@ -85,7 +88,7 @@ def _form(sql: str, asked: str, dialect: str) -> _Form | None:
 
 @lru_cache(maxsize=10_000)
 def _laid_out(sql: str, dialect: str) -> str:
-    return parse(sql, dialect).sql(language(dialect), copy=False)
+    return written(parse(sql, dialect), dialect)
 
 
 def _plain(text: str) -> str:

@@ -51,6 +51,9 @@ def serve(
         bool, typer.Option("--behind-tls", help="A proxy ends TLS: cookies for HTTPS only, its headers are believed.")
     ] = False,
     allow_write: AllowWrite = False,
+    issue_for_others: Annotated[
+        bool, typer.Option("--issue-for-others", help="Let managers issue tokens in the name of people already known.")
+    ] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Serve the web page, HTTP, MCP and an OpenAI-compatible door.
@@ -72,6 +75,7 @@ def serve(
         stop_seconds=stop_seconds,
         secure_cookie=behind_tls,
         allow_write=allow_write,
+        issue_for_others=issue_for_others,
         studies=str(studies),
         demo=demo,
     )

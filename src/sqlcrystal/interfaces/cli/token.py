@@ -19,18 +19,20 @@ def register(app: typer.Typer) -> None:
 @token_app.command()
 def create(
     person: Annotated[str, typer.Argument(help="Who will hold it; their verdicts are kept under this name.")],
+    *,
     scope: Annotated[
         list[str] | None, typer.Option("--scope", help="ask, judge or manage; may be given again. Default: ask, judge.")
     ] = None,
     db: Annotated[
         list[str] | None, typer.Option("--db", help="A database by its name; may be given again. Default: every one.")
     ] = None,
+    days: Annotated[float | None, typer.Option("--days", help="How many days it stands. Default: without end.")] = None,
     store: Where = None,
     json: Json = False,
 ) -> None:
     """Make a token and print it, this once. The store keeps its digest only."""
     from sqlcrystal.bank import Scope
-    from sqlcrystal.bank.access import EVERY_DATABASE
+    from sqlcrystal.bank.access import EVERY_DATABASE, end_after
 
     for name in scope or []:
         if name not in list(Scope):
@@ -38,9 +40,10 @@ def create(
     scopes = [Scope(name) for name in scope or ("ask", "judge")]
     pairs = [(name, scope_name) for name in db or [EVERY_DATABASE] for scope_name in scopes]
     with opened_store(store, create=True) as opened:
-        token, grant = opened.tokens.issue(person, pairs, by=current_user())
+        token, grant = opened.tokens.issue(person, pairs, by=current_user(), ends_at=end_after(days))
     if json:
-        print_json({"id": grant.id, "person": person, "scopes": sorted(pairs), "token": token})
+        told = {"id": grant.id, "person": person, "scopes": sorted(pairs), "ends_at": grant.ends_at, "token": token}
+        print_json(told)
     else:
         print(token)
 
@@ -59,14 +62,15 @@ def list_tokens(store: Where = None, json: Json = False) -> None:
     rows = [
         (
             grant.id,
-            "revoked" if grant.revoked_at else "stands",
+            grant.state,
             grant.person,
             grant.made_at,
+            grant.ends_at or "never",
             " ".join(f"{database}:{scope}" for database, scope in sorted(grant.scopes)),
         )
         for grant in grants
     ]
-    print_lines(["id", "state", "person", "made", "may"], rows)
+    print_lines(["id", "state", "person", "made", "ends", "may"], rows)
 
 
 @token_app.command()

@@ -7,10 +7,18 @@ from fastapi import APIRouter, HTTPException, Path
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
+from sqlcrystal.bank.access import end_after
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.interfaces.server.access import Calling
 from sqlcrystal.interfaces.server.api_answers import Which
-from sqlcrystal.interfaces.server.reach import database_for, grants_for, may_grant, require_owner, told_grant
+from sqlcrystal.interfaces.server.reach import (
+    database_for,
+    grants_for,
+    may_grant,
+    require_own_name,
+    require_owner,
+    told_grant,
+)
 from sqlcrystal.interfaces.server.replies import ERRORS, Working, json_reply
 from sqlcrystal.interfaces.server.shapes import (
     DatabaseShape,
@@ -107,7 +115,9 @@ async def issue(body: TokenBody, caller: Calling, work: Working) -> Response:
     pairs = [(name, scope) for name in body.databases for scope in body.scopes]
 
     def write() -> dict[str, object]:
-        token, grant = work.crystal.store.tokens.issue(body.person, pairs, by=caller.person)
+        require_own_name(work.crystal, caller, body.person, for_others=work.settings.issue_for_others)
+        ends_at = end_after(body.days)
+        token, grant = work.crystal.store.tokens.issue(body.person, pairs, by=caller.person, ends_at=ends_at)
         return {**told_grant(grant), "token": token}
 
     return json_reply(await work.write(write), status=201)

@@ -21,6 +21,8 @@ from sqlcrystal.outgoing import fenced, visible
 router = APIRouter(prefix="/v1", tags=["chat"], responses=ERRORS)
 ROWS_IN_CHAT = 50
 # What a chat client may turn into a link, an image or HTML, and with it send a value elsewhere.
+_LINKABLE = re.compile(r"[^\W\d_][.:@/]|[.:@/][^\W\d_]")
+"""Clients link addresses and bare names of hosts, whatever is escaped in them; what is code they leave alone."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~&:@-])")
 
 
@@ -150,8 +152,12 @@ def in_markdown(answer: Mapping[str, Any]) -> str:
 
 
 def plain(text: object) -> str:
-    """Text that Markdown leaves alone, on one line."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(visible(str(text)).split()))
+    """Text that Markdown leaves alone, on one line; as code where a client might make a link of its words."""
+    line = " ".join(visible(str(text)).split())
+    if _LINKABLE.search(line):
+        fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
+        return f"{fence} {line} {fence}".replace("|", "\\|")
+    return _MARKDOWN.sub(r"\\\1", line)
 
 
 def _table(columns: list[str], rows: list[list[Any]]) -> str:

@@ -30,18 +30,20 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 
+OnBug = Callable[[Request, Exception], Response]
 Recognise = Callable[[Request], Awaitable[Caller | None]]
 
 
 class Gate:
     """ASGI middleware: nothing is reached without a token but health, the login page and what that page looks like."""
 
-    def __init__(self, app: ASGIApp, *, recognise: Recognise, rate: RateLimit, metrics: Metrics) -> None:
-        """Wrap the application."""
+    def __init__(self, app: ASGIApp, *, recognise: Recognise, rate: RateLimit, metrics: Metrics, on_bug: OnBug) -> None:
+        """Wrap the application; `on_bug` makes the reply to what nobody foresaw, which leaves by this door too."""
         self._app = app
         self._recognise = recognise
         self._rate = rate
         self._metrics = metrics
+        self._on_bug = on_bug
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or say why not."""
@@ -52,12 +54,12 @@ class Gate:
         status = 500
         request_id = secrets.token_hex(6)
         scope.setdefault("state", {})["request_id"] = request_id
-        aside, streamed = begin_request(), False
+        aside, streamed, begun = begin_request(), False, False
 
         async def dressed(message: Message) -> None:
-            nonlocal status, streamed
+            nonlocal status, streamed, begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, begun = message["status"], True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
@@ -73,6 +75,10 @@ class Gate:
                 await self._app(scope, receive, dressed)
             else:
                 await refusal(scope, receive, dressed)
+        except Exception as error:
+            if begun:  # a reply that breaks off has no other end
+                raise
+            await self._on_bug(Request(scope), error)(scope, receive, dressed)
         finally:
             seconds = time.perf_counter() - began
             self._note(scope, status, seconds)

@@ -42,6 +42,6 @@ def log_lines(level: str = "info") -> None:
         logger.setLevel(level.upper())
 
 
-def event(name: str, *, level: int = logging.INFO, **fields: object) -> None:
-    """One line of the log."""
-    logging.getLogger(LOGGER).log(level, name, extra={"fields": fields})
+def event(name: str, *, level: int = logging.INFO, cause: BaseException | None = None, **fields: object) -> None:
+    """One line of the log; of a cause the type and the place."""
+    logging.getLogger(LOGGER).log(level, name, exc_info=cause, extra={"fields": fields})

@@ -1,5 +1,6 @@
 """What a caller may see and do, on top of `Crystal`: every lookup by id goes through here."""
 
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -82,6 +83,24 @@ def grants_for(crystal: "Crystal", caller: Caller) -> list[Grant]:
 def may_grant(caller: Caller, database: str) -> bool:
     """Whether a caller may hand out tokens for a database."""
     return caller.allows(database, Scope.MANAGE)
+
+
+def require_own_name(crystal: "Crystal", caller: Caller, person: str, *, for_others: bool) -> None:
+    """Refuse a token in the name of somebody else who is known already: its holder would vouch as that person."""
+    name = _same_name(person)
+    if for_others or name == _same_name(caller.person):
+        return
+    known = [*crystal.desk.team.people, *(grant.person for grant in crystal.store.tokens.all())]
+    if name in map(_same_name, known) or crystal.store.decisions.knows(person):
+        raise HTTPException(
+            403,
+            f"{person!r} is somebody else; their tokens are made with `sqlcrystal token create`, or by a server "
+            "that was started with --issue-for-others",
+        )
+
+
+def _same_name(person: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", person).casefold().split())
 
 
 def owns_all(caller: Caller) -> bool:

@@ -23,6 +23,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     """Whether browsers may send the session over HTTPS only; on behind a proxy that ends TLS."""
     allow_write: bool = False
     """Whether MCP clients may confirm and reject."""
+    issue_for_others: bool = False
+    """Whether who manages may issue tokens in the name of somebody who is known already."""
     studies: str = "runs"
     """The folder whose study reports the page shows."""
     demo: bool = False

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sqlcrystal.bank import Scope
+from sqlcrystal.bank.access import MOST_DAYS
 from sqlcrystal.types import CardStatus
 
 Text = Annotated[str, Field(max_length=10_000)]
@@ -76,6 +77,8 @@ class TokenBody(Given):
     person: Annotated[str, Field(min_length=1, max_length=100)]
     databases: Annotated[list[Name], Field(min_length=1, max_length=100)]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=3)]
+    days: Annotated[float | None, Field(gt=0, le=MOST_DAYS)] = None
+    """How long it stands; without end where nothing is given."""
 
 
 class UsedCardShape(BaseModel):

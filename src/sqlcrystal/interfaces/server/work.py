@@ -254,5 +254,5 @@ def told(error: BaseException) -> tuple[int, str]:
     for kind, status in table:
         if isinstance(error, kind):
             return status, str(error)
-    event("bug", level=40, error=type(error).__name__)
+    event("bug", level=40, cause=error)
     return 500, "the server failed; its log says where"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Form, HTTPException, Query, Request
 from starlette.responses import RedirectResponse, Response
@@ -39,7 +40,8 @@ async def ask_page(
     """A question box, some questions to begin with, and what was asked before."""
     values = await work.call(lambda: _ask_values(caller, work, chosen_database(request, work, caller, database)))
     reply = page(request, "ask.html", **values, view=None, asked=question)
-    reply.set_cookie(DATABASE_COOKIE, values["database"], samesite="strict", httponly=True)
+    # A header holds ASCII; a database may be called anything.
+    reply.set_cookie(DATABASE_COOKIE, quote(values["database"], safe=""), samesite="strict", httponly=True)
     return reply
 
 

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Form, HTTPException, Request
 from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Grant, Scope
-from sqlcrystal.bank.access import EVERY_DATABASE
+from sqlcrystal.bank.access import EVERY_DATABASE, end_after
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.interfaces.server.access import Caller, Calling
 from sqlcrystal.interfaces.server.api_manage import TokenId
-from sqlcrystal.interfaces.server.reach import grants_for, may_grant
+from sqlcrystal.interfaces.server.reach import grants_for, may_grant, require_own_name
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
@@ -35,6 +35,7 @@ async def issue(
     person: Annotated[str, Form(min_length=1, max_length=100)],
     on: Annotated[str, Form(min_length=1, max_length=200)],
     scope: Annotated[list[Scope] | None, Form(max_length=3)] = None,
+    days: Annotated[str, Form(max_length=10)] = "",
 ) -> Response:
     """Make a token and show it this once."""
     if not may_grant(caller, on):
@@ -43,7 +44,9 @@ async def issue(
         raise HTTPException(422, "scopes: choose at least one of ask, judge, manage")
 
     def write() -> tuple[str, dict[str, Any]]:
-        token, _ = work.crystal.store.tokens.issue(person, [(on, each) for each in scope], by=caller.person)
+        require_own_name(work.crystal, caller, person, for_others=work.settings.issue_for_others)
+        pairs = [(on, each) for each in scope]
+        token, _ = work.crystal.store.tokens.issue(person, pairs, by=caller.person, ends_at=end_after(_days(days)))
         return token, _values(work, caller, chosen_database(request, work, caller, None))
 
     token, values = await work.write(write)
@@ -62,6 +65,13 @@ async def revoke(token_id: TokenId, caller: Calling, work: Working) -> Response:
     caller.require_anywhere(Scope.MANAGE)
     await work.write(write)
     return RedirectResponse("/settings", status_code=303)
+
+
+def _days(given: str) -> float | None:
+    try:
+        return float(given) if given.strip() else None
+    except ValueError:
+        raise HTTPException(422, "days: a number, or nothing for a token without end") from None
 
 
 def _values(work: Work, caller: Caller, database: str) -> dict[str, Any]:
@@ -110,7 +120,8 @@ def _grant(grant: Grant) -> dict[str, Any]:
         "made_at": grant.made_at,
         "made_by": grant.made_by,
         "may": "; ".join(f"{name}: {', '.join(scopes)}" for name, scopes in by_database.items()),
-        "state": "revoked" if grant.revoked_at else "stands",
+        "state": grant.state,
+        "ends_at": grant.ends_at,
     }
 
 

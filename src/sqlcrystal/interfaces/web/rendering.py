@@ -4,6 +4,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -125,7 +126,7 @@ def waiting_in(work: Work, caller: Caller, database: str) -> list[Waiting]:
 def chosen_database(request: Request, work: Work, caller: Caller, wanted: str | None) -> str:
     """The database a page is about: the one asked for, the last one looked at, or the first."""
     seen = databases_of(work, caller)
-    for name in (wanted, request.cookies.get(DATABASE_COOKIE)):
+    for name in (wanted, unquote(request.cookies.get(DATABASE_COOKIE, ""))):
         if name in seen:
             return str(name)
     return seen[0] if seen else ""

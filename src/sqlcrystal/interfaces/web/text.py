@@ -82,10 +82,10 @@ def show_cell(value: Cell) -> ShownCell:
 
 def pretty_sql(sql: str, dialect: str) -> str:
     """SQL laid out for people; as it is where it cannot be read."""
-    from sqlcrystal.databases.parsing import Unparsable, grammar, parse
+    from sqlcrystal.databases.parsing import Unparsable, parse, written
 
     try:
-        return parse(sql, dialect).sql(grammar(dialect), pretty=True)
+        return written(parse(sql, dialect), dialect, pretty=True)
     except Unparsable:
         return sql
 

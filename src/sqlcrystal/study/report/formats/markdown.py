@@ -16,7 +16,7 @@ def to_report(document: Document) -> str:
     parts = [f"# {without_tags(manifest.study)}: what the bank is worth"]
     if document.completeness.interim:
         parts.append(f"**Interim: {document.completeness.counted}.**")
-    parts += [f"**{heading}.** {text}" for heading, text in words.opening]
+    parts += [f"**{heading}.** {without_tags(text)}" for heading, text in words.opening]
     parts += [_figure(document.contrasts)] if document.contrasts else []
     for heading, lines in (
         ("More of what was found", (*words.more, *words.supported)),
@@ -35,7 +35,7 @@ def to_report(document: Document) -> str:
     if document.gallery:
         parts += ["## Gallery: fixes and breaks", _gallery(document.gallery)]
     parts += [*_left_out(document), "## Conditions"]
-    parts.append(_listed(without_tags(f"{name}: {value}") for name, value in document.conditions))
+    parts.append(_listed(f"{name}: {value}" for name, value in document.conditions))
     return "\n\n".join(parts) + "\n"
 
 
@@ -48,16 +48,16 @@ def to_markdown(table: ReportTable) -> str:
 
     rule = "| " + " | ".join("---:" if flag else "---" for flag in numeric_columns(table)) + " |"
     body = [line(row if len(row) == width else (f"**{row[0]}**", *[""] * (width - 1))) for row in table.rows]
-    note = ["", table.note] if table.note else []
-    return "\n".join([f"### {table.title}", "", line(table.columns), rule, *body, *note, ""])
+    note = ["", without_tags(table.note)] if table.note else []
+    return "\n".join([f"### {without_tags(table.title)}", "", line(table.columns), rule, *body, *note, ""])
 
 
 def _listed(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {without_tags(line)}" for line in lines)
 
 
 def _figure(figure: Figure) -> str:
-    return f"![{figure.title}](figures/{figure.key}.png)\n\n{figure.caption}"
+    return f"![{without_tags(figure.title)}](figures/{figure.key}.png)\n\n{without_tags(figure.caption)}"
 
 
 def _left_out(document: Document) -> list[str]:
@@ -82,7 +82,7 @@ def _gallery(exhibits: Sequence[Exhibit]) -> str:
         ]
         before, after = (fenced(sql) for sql in (exhibit.before, exhibit.after))
         lines = [
-            f"### {exhibit.heading}",
+            f"### {without_tags(exhibit.heading)}",
             without_tags(exhibit.question),
             f"Without memory:\n\n{before}",
             f"With memory:\n\n{after}",
