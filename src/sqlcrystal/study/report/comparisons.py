@@ -134,7 +134,8 @@ SOLVERS = tuple(plan for plan in ROSTER.values() if plan.group == "solver")
 def resolve(facts: Facts, planned: Planned) -> tuple[Arm | None, Arm | None]:
     """The recorded arms a planned comparison is about; None where there is none."""
     b = _arm(facts, planned.b)
-    a = facts.bare_with(b.solver if b else facts.default.solver) if planned.a == "none" else _arm(facts, planned.a)
+    solver = b.solver if b and b.remembers else facts.default.solver
+    a = facts.bare_with(solver) if planned.a == "none" else _arm(facts, planned.a)
     return a, b
 
 
