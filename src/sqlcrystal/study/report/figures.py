@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqlcrystal.ledger.records import Outcome
+from sqlcrystal.ledger.records import Outcome, Side
 from sqlcrystal.measurement import settings
 from sqlcrystal.study.report.comparisons import (
     DECISIONS,
     INGREDIENTS,
     MECHANISM,
     SOLVERS,
+    Finding,
     Planned,
     findings,
     headline,
@@ -24,6 +25,7 @@ from sqlcrystal.study.report.value_tables import NO_MEMORY, database_effects, sa
 from sqlcrystal.study.report.verdict import NOTHING_BANKED, verdict
 from sqlcrystal.study.report.width_figures import widths
 from sqlcrystal.study.report.wording import METHOD_NAMES, judged, percent, points
+from sqlcrystal.study.setting import SETTINGS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,7 +157,7 @@ def _databases(axes: "Axes", facts: Facts) -> None:
 def every_contrast(facts: Facts) -> Drawn:
     """All contrasts of the study with their intervals, the headline first."""
     title, lead = "All contrasts, the headline first", headline(facts)
-    contrasts = list(oriented(facts))
+    contrasts = [contrast for contrast in oriented(facts) if _is_held_out(contrast)]
     first = [contrast for contrast in contrasts if lead and {contrast.a, contrast.b} == {lead.a, lead.b}] or (
         [lead] if lead else []
     )
@@ -171,6 +173,11 @@ def every_contrast(facts: Facts) -> Drawn:
             key="contrasts", title=f"Figure: {title}", needs="contrasts in the study file whose arms were run"
         )
     return Figure("contrasts", title, f"{_how_to_read(facts)} {sample(facts)}", forest_panels(ordered, {}))
+
+
+def _is_held_out(contrast: Finding) -> bool:
+    """Tell whether a contrast is on held-out questions: replay's gain of a hundred points would flatten all others."""
+    return all(SETTINGS[Side.of(label).setting].asks == "held-out" for label in (contrast.a, contrast.b))
 
 
 def _how_to_read(facts: Facts) -> str:
