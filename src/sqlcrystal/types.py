@@ -197,7 +197,7 @@ _PERSONAL_SIGNALS = frozenset({"user", "edited"})
 
 
 def is_personal(signal: str) -> bool:
-    """Whether a person gave this signal; what a rule, a service or an engine says never overrules one."""
+    """Tell whether a person gave this signal; what a rule, a service or an engine says never overrules one."""
     return signal in _PERSONAL_SIGNALS
 
 

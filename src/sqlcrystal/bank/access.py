@@ -55,7 +55,7 @@ class Grant(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> str:
-        """Whether it stands now, was revoked, or its time is over."""
+        """Tell whether it stands now, was revoked, or its time is over."""
         if self.revoked_at:
             return "revoked"
         return "ended" if self.ends_at and self.ends_at <= now() else "stands"

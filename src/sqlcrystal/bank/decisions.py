@@ -129,7 +129,7 @@ class DecisionStore:
             return [_decision(tuple(row)) for row in connection.execute(query)]
 
     def knows(self, person: str) -> bool:
-        """Whether somebody of this name ever gave a verdict."""
+        """Tell whether somebody of this name ever gave a verdict."""
         query = sa.select(decisions.c.seq).where(decisions.c.by == person).limit(1)
         with self._backend.reading() as connection:
             return connection.scalar(query) is not None

@@ -109,7 +109,7 @@ def run_again(
 
 
 def _has_another(store: CardStore, card: Card) -> bool:
-    """Whether the card's question got another card meanwhile, which a check does not replace."""
+    """Tell whether the card's question got another card meanwhile, which a check does not replace."""
     return bool(store.find(database=card.database, status=CardStatus.ACTIVE, question=card.question.text))
 
 

@@ -17,7 +17,7 @@ _LARGEST_CODE = 0x10FFFF
 
 
 def holds_value(value: str) -> Callable[[str | float], bool]:
-    """Whether a text, or a number of a row, is or holds the value."""
+    """Tell whether a text, or a number of a row, is or holds the value."""
     number = _number(value)
     words = _words(value)
     plain = value.casefold()
@@ -54,7 +54,7 @@ def _number(text: str) -> Decimal | None:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """What stands in a text as hexadecimal bytes, as numbers of characters, or as escapes."""
+    """Tell what stands in a text as hexadecimal bytes, as numbers of characters, or as escapes."""
     for digits in _HEX.findall(text):
         yield bytes.fromhex(digits[: len(digits) // 2 * 2]).decode(errors="replace")
     codes = [int(code) for found in _CODES.findall(text) for code in re.findall(r"\d{1,7}", found)]

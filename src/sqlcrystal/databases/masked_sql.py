@@ -115,13 +115,13 @@ def _mask_constants(query: exp.Expr, reader: Reader) -> None:
 
 
 def _is_masked_path(node: exp.Expr) -> bool:
-    """Whether a mask was read as a path of JSON with one step."""
+    """Tell whether a mask was read as a path of JSON with one step."""
     steps = [str(step.this) for step in node.find_all(exp.JSONPathKey)]
     return len(steps) == 1 and MASK.fullmatch(steps[0]) is not None and len(node.expressions) <= 2
 
 
 def _is_kept(literal: exp.Expr) -> bool:
-    """Whether a constant says nothing of any cell."""
+    """Tell whether a constant says nothing of any cell."""
     text, parent = str(literal.this), literal.parent
     if literal.is_string:
         timely = isinstance(parent, exp.Func) and any(word in _function(parent) for word in _TIMELY)
@@ -134,7 +134,7 @@ def _function(node: exp.Expr) -> str:
 
 
 def _is_place(literal: exp.Expr) -> bool:
-    """Whether a number in ORDER BY or GROUP BY counts the columns of its query."""
+    """Tell whether a number in ORDER BY or GROUP BY counts the columns of its query."""
     holder = literal.parent
     clause = holder.parent if isinstance(holder, exp.Ordered) else holder
     query = clause.parent if isinstance(clause, exp.Order | exp.Group) else None

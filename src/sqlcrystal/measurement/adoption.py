@@ -79,7 +79,7 @@ def elements(sql: str | None, dialect: str = "sqlite") -> frozenset[str]:
 
 
 def _tells(literal: str) -> bool:
-    """Whether a literal holds more than one letter or digit: '', '%' and 'Y' stand in almost any text."""
+    """Tell whether a literal holds more than one letter or digit: '', '%' and 'Y' stand in almost any text."""
     return sum(character.isalnum() for character in literal) > 1
 
 

@@ -67,7 +67,7 @@ BOUND = 0.8
 
 
 def spread(*, table: QuestionTable) -> Spread | None:
-    """How the databases differ; None below three of them, or where none has two questions.
+    """Tell how the databases differ; None below three of them, or where none has two questions.
 
     A question's seeds stay together. Unweighted, because a database in which nothing differs has an estimated sampling
     variance of zero, which would carry all the weight.

@@ -64,12 +64,12 @@ class PairedOutcomes:
 
     @property
     def fixed(self) -> int:
-        """How many pairs are wrong under a and right under b, or of other scores better."""
+        """Tell how many pairs are wrong under a and right under b, or of other scores better."""
         return int(np.sum(self.b > self.a))
 
     @property
     def broke(self) -> int:
-        """How many pairs are right under a and wrong under b, or of other scores worse."""
+        """Tell how many pairs are right under a and wrong under b, or of other scores worse."""
         return int(np.sum(self.b < self.a))
 
 

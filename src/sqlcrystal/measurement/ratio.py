@@ -85,7 +85,7 @@ class WholeHeadroom(Struct, frozen=True, kw_only=True):
 
     @property
     def headroom_pp(self) -> float:
-        """How many points repair adds."""
+        """Tell how many points repair adds."""
         return 100 * (self.repaired - self.floor) / self.n
 
     def share(self, lift_pp: float) -> float | None:

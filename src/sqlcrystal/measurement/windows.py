@@ -54,7 +54,7 @@ class Windows(Struct, frozen=True, kw_only=True):
 
     @property
     def by_construction(self) -> str:
-        """Whether a null result was built in, in words; empty where the windows differ enough to tell."""
+        """Tell whether a null result was built in, in words; empty where the windows differ enough to tell."""
         if self.same.part == self.same.whole:
             return "null by construction: both arms show the same cards"
         if self.same.part >= LARGELY * self.same.whole:

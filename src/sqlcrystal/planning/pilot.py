@@ -76,7 +76,7 @@ def _number(cell: str) -> float:
 
 
 def pilot_truth(folder: Path, contrast: str = "") -> Truth:
-    """What a run's ledger says of memory against none, or of `A,B`: two of its arms, or arms in a setting."""
+    """Tell what a run's ledger says of memory against none, or of `A,B`: two of its arms, or arms in a setting."""
     facts = Facts(read_ledger(folder))
     if contrast:
         a, b = _sides(facts, contrast)

@@ -85,7 +85,7 @@ def reject_answer(
 
 
 def word_of_a_person(desk: Desk, record: AnswerRecord, card: Card) -> str:
-    """What a person said that speaks against this card, if so: rules and checks do not overrule people."""
+    """Tell what a person said that speaks against this card, if so: rules and checks do not overrule people."""
     store = desk.store
     known = store.bank.find(database=record.database, question=record.question)
     served = [other for other in known if other.status is CardStatus.ACTIVE and is_personal(other.admission.signal)]
@@ -103,7 +103,7 @@ def word_of_a_person(desk: Desk, record: AnswerRecord, card: Card) -> str:
 
 
 def _gave_way_to_a_rule(desk: Desk, card: Card) -> bool:
-    """Whether a card that no person vouched for took this one's place."""
+    """Tell whether a card that no person vouched for took this one's place."""
     changes = desk.store.bank.history(card.id)
     replaced_by = changes[-1].reason.removeprefix(REPLACED_BY) if changes else ""
     try:

@@ -115,7 +115,7 @@ def power(
 
 
 def _known(truth: str, contrast: str) -> "tuple[Truth, CallProfile, int]":
-    """What to plan by, the paper or a pilot, how many calls its work took, and the contrast's family."""
+    """Tell what to plan by, the paper or a pilot, how many calls its work took, and the contrast's family."""
     from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_calls, pilot_family, pilot_truth, published_truth
 
     if truth == "paper":

@@ -106,7 +106,7 @@ def _add_errors(app: FastAPI) -> None:
 
 
 def _of_bug(request: Request, error: Exception) -> Response:
-    """What nobody foresaw, told in one line that says nothing of it."""
+    """Answer an unforeseen error in one line that says nothing of it."""
     status, detail = told(error)
     return _reply(request, status, detail)
 

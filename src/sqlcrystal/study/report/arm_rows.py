@@ -92,7 +92,7 @@ def ratio_per_seed(facts: Facts, arm: Arm) -> str:
 
 
 def cards_per_seed(facts: Facts, arm: Arm) -> str:
-    """How many cards each seed's bank holds; a seed that was not run has no bank."""
+    """Tell how many cards each seed's bank holds; a seed that was not run has no bank."""
     run = facts.seeds_of(arm)
     return "/".join(number(len(facts.bank(arm, seed))) if seed in run else NONE for seed in facts.seeds)
 

@@ -150,7 +150,7 @@ def _spread_row(finding: Finding) -> Row:
 
 
 def _detected(result: Comparison) -> str:
-    """What could be detected, and how sure that figure itself is."""
+    """Tell what could be detected, and how sure that figure itself is."""
     ends = result.detectable_ci_pp
     shown = percent(result.detectable_pp, 2)
     return f"{shown} ({percent(ends[0], 1)} to {percent(ends[1], 1)})" if ends else shown

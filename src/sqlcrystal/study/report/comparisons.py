@@ -64,7 +64,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def told_from_zero(self) -> bool:
-        """Whether its own p is below 5 %."""
+        """Tell whether its own p is below 5 %."""
         return self.result.p_value is not None and self.result.p_value < ALPHA
 
     @property
@@ -80,7 +80,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def supported_in_the_paper(self) -> bool:
-        """Whether the paper would call it supported: p of its two-stage bootstrap below 5 %, unadjusted."""
+        """Tell whether the paper would call it supported: p of its two-stage bootstrap below 5 %, unadjusted."""
         return self.two_stage.p_value is not None and self.two_stage.p_value < ALPHA
 
     @property

@@ -233,7 +233,7 @@ class Facts:
         return tuple(sorted(named))
 
     def equivalence(self, a: Arm | None, b: Arm | None, *, margin: float) -> Equivalence | None:
-        """Whether b lies within so many points of a; None without a margin or without pairs."""
+        """Tell whether b lies within so many points of a; None without a margin or without pairs."""
         if margin <= 0 or self.compare(a, b) is None:
             return None
         outcomes = to_outcomes(self.pairs(a, b))

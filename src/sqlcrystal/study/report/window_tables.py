@@ -16,7 +16,7 @@ ALIKE = ("source", "admission", "writer", "correspondence", "bank", "passes", "s
 
 
 def shown_windows(facts: Facts, finding: Finding) -> Windows | None:
-    """What the two arms of a comparison showed; None unless they choose differently from one bank."""
+    """Tell what the two arms of a comparison showed; None unless they choose differently from one bank."""
     a, b = facts.arms.get(finding.a), facts.arms.get(finding.b)
     if a is None or b is None or not _choose_from_one_bank(a, b):
         return None
