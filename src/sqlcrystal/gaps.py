@@ -31,7 +31,7 @@ Part = str | Gap | Again
 
 
 def between(parts: Sequence[Part], text: str) -> tuple[str, ...] | None:
-    """What stands in each gap of a text that has all the parts in this order and nothing else; case does not count."""
+    """Find the text in each gap where the parts stand in this order with nothing else; case does not count."""
     folded = _folded(text)
     taken: list[str] = []
     at = 0

@@ -99,7 +99,7 @@ def new_elements(pair: Pair, dialect: str = "sqlite") -> frozenset[str]:
 
 
 def stands_in(element: str, text: str) -> bool:
-    """Whether an element stands in a text as a whole word, or a number as a whole value; an empty one never does."""
+    """Tell if an element stands in a text as a whole word, or a number as a whole value; an empty one does not."""
     if not element.strip():
         return False
     start, end = (r"(?<![\w.-])(?<!limit )", r"(?![\w]|\.\d)") if NUMBER.fullmatch(element) else (r"(?<!\w)", r"(?!\w)")

@@ -174,7 +174,7 @@ def _add_judging(server: MCPServer, work: Work, identify: Identify) -> None:
 
 
 def withheld(crystal: Crystal, database: str, told: dict[str, Any]) -> dict[str, Any]:
-    """What a model may see of a result: nothing of its cells where the team never tells them, but whether it has rows.
+    """Show a model what it may see of a result: where values are never told, no cell, only that there are rows.
 
     How many there are, and how long it took, are numbers that a statement can make spell out a cell.
     """

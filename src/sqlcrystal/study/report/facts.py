@@ -134,7 +134,7 @@ class Facts:
 
     @cached_property
     def both(self) -> tuple[tuple[Outcome, ...], tuple[Outcome, ...]]:
-        """What no memory and the default answered of the questions that both did; all of it where one is not there."""
+        """Give the answers of no memory and the default to questions that both have; all where one is missing."""
         without, memory = self.rows(self.bare), self.rows(self.default)
         shared = {(row.seed, row.question) for row in without} & {(row.seed, row.question) for row in memory}
         if not shared:
@@ -152,7 +152,7 @@ class Facts:
 
     @cached_property
     def shares_bare_answers(self) -> bool:
-        """Whether every question has one answer without memory, whatever the seed: it was asked once, not per seed."""
+        """Tell if every question has one answer without memory for all seeds: it was asked once."""
         answers: defaultdict[str, set[tuple[str | None, bool]]] = defaultdict(set)
         for row in self.rows(self.bare):
             answers[row.question].add((row.sql, row.right))

@@ -169,7 +169,7 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
 
 
 def _repair_sentence(facts: Facts, summary: Summary) -> str:
-    """What repair under an oracle reaches, and which share of that memory has, on held-out and on all questions."""
+    """Say how far repair under an oracle gets, and memory's share of that, on held-out and on all questions."""
     ratio, share = facts.ratio(facts.default), ""
     if ratio and summary.cr is not None and summary.verdict != NOTHING_BANKED:
         shape = kept_ratios(ratio.estimates[facts.method])
@@ -190,7 +190,7 @@ def _repair_sentence(facts: Facts, summary: Summary) -> str:
 
 
 def _against_engine_repair(facts: Facts) -> str:
-    """How memory does against the rival that needs no oracle either, in one sentence; empty where one was not run."""
+    """Compare memory with the rival that needs no oracle either, in one sentence; empty where one was not run."""
     versus = facts.against_engine_repair
     if versus is None:
         return ""
