@@ -3,6 +3,8 @@
 SqlcrystalError
 ├── UserError              a mistake the user can mend: one line, exit code 2
 │   ├── ConfigError        an unknown name or a bad value in a setting, study file or flag
+│   ├── NotFound           an answer, card, proposal, database or token that is not there, or not for this caller
+│   ├── Forbidden          an action that the caller's scopes do not allow
 │   └── DataError          a file that is missing, broken or does not fit the benchmark
 ├── InfrastructureError    the world failed, nobody's answer was wrong
 │   ├── DatabaseError      a database cannot be opened or reached
@@ -37,6 +39,14 @@ class ConfigError(UserError):
     def unknown(cls, key: str, value: object, choices: Iterable[str]) -> "ConfigError":
         """Name the key, the offending value and every valid choice."""
         return cls(f"{key}: unknown value {value!r}; choose from {', '.join(sorted(choices))}")
+
+
+class NotFound(UserError):
+    """No such thing, or none that this caller may know of."""
+
+
+class Forbidden(UserError):
+    """An action that the caller's scopes do not allow."""
 
 
 class DataError(UserError):

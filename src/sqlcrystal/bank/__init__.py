@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from sqlcrystal.first_use import on_first_use
 
 if TYPE_CHECKING:
-    from sqlcrystal.bank.access import Grant, Scope
     from sqlcrystal.bank.cards import CardStore
-    from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_entries, import_jsonl
+    from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_entries, import_jsonl, read_entries
     from sqlcrystal.bank.forgetting import Forgotten
     from sqlcrystal.bank.frozen import FrozenBank
     from sqlcrystal.bank.places import Place
@@ -23,8 +22,10 @@ if TYPE_CHECKING:
         Decided,
         Decision,
         Entry,
+        Grant,
         Judged,
         Proposal,
+        Scope,
         Traffic,
         Verdict,
         Waiting,
@@ -63,14 +64,14 @@ __all__ = [
     "import_entries",
     "import_jsonl",
     "question_key",
+    "read_entries",
 ]
 
 __getattr__ = on_first_use(
     __name__,
     {
-        "access": ("Grant", "Scope"),
         "cards": ("CardStore",),
-        "exchange": ("ImportReport", "export_jsonl", "import_entries", "import_jsonl"),
+        "exchange": ("ImportReport", "export_jsonl", "import_entries", "import_jsonl", "read_entries"),
         "forgetting": ("Forgotten",),
         "frozen": ("FrozenBank",),
         "places": ("Place",),
@@ -83,8 +84,10 @@ __getattr__ = on_first_use(
             "Decided",
             "Decision",
             "Entry",
+            "Grant",
             "Judged",
             "Proposal",
+            "Scope",
             "Traffic",
             "Verdict",
             "Waiting",

@@ -3,22 +3,17 @@
 import hashlib
 import secrets
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
-from msgspec import Struct
 
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import now
+from sqlcrystal.bank.records import Grant, Scope
 from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.bank.tables import token_scopes, tokens
-from sqlcrystal.errors import BankError, ConfigError
+from sqlcrystal.errors import BankError
 
-EVERY_DATABASE = "*"
-MOST_DAYS = 3650
-"""How long a token may stand that ends at all."""
 PREFIX = "sqlc_"
 _GRANTS: "sa.Select[Any]" = (
     sa.select(
@@ -32,46 +27,6 @@ _GRANTS: "sa.Select[Any]" = (
 _ALL = StoreStatement(_GRANTS)
 _BY_DIGEST = StoreStatement(_GRANTS.where(tokens.c.digest == sa.bindparam("value")))
 _BY_ID = StoreStatement(_GRANTS.where(tokens.c.id == sa.bindparam("value")))
-
-
-class Scope(StrEnum):
-    """What a token lets its holder do."""
-
-    ASK = "ask"
-    JUDGE = "judge"
-    MANAGE = "manage"
-
-
-class Grant(Struct, frozen=True, kw_only=True):
-    """Who holds a token and what it lets them do: pairs of a database, or * for every one, and a scope."""
-
-    id: str
-    person: str
-    scopes: frozenset[tuple[str, Scope]]
-    made_at: str
-    made_by: str
-    ends_at: str = ""
-    revoked_at: str = ""
-
-    @property
-    def state(self) -> str:
-        """Tell whether it stands now, was revoked, or its time is over."""
-        if self.revoked_at:
-            return "revoked"
-        return "ended" if self.ends_at and self.ends_at <= now() else "stands"
-
-    def allows(self, database: str, scope: Scope) -> bool:
-        """Whether the holder may do this to that database."""
-        return (database, scope) in self.scopes or (EVERY_DATABASE, scope) in self.scopes
-
-
-def end_after(days: float | None) -> str:
-    """The moment a token ends that stands for so many days from now; nothing for one that does not end."""
-    if days is None:
-        return ""
-    if not 0 < days <= MOST_DAYS:
-        raise ConfigError(f"days: more than 0 and at most {MOST_DAYS}, not {days:g}")
-    return (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")
 
 
 class TokenStore:

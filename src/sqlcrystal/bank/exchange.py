@@ -32,8 +32,7 @@ def export_jsonl(store: CardStore, out: BinaryIO, *, database: str | None = None
 
 def import_jsonl(store: CardStore, source: BinaryIO | Iterable[bytes], *, name: str = "import") -> ImportReport:
     """Bank every card of an export, or none if a line is broken; the file's word on who admitted them is taken."""
-    lines = bounded_lines(blocks_of(source), name=name) if isinstance(source, BufferedIOBase | RawIOBase) else source
-    return import_entries(store, _decoded(lines, name))
+    return import_entries(store, read_entries(source, name=name))
 
 
 def import_entries(store: CardStore, entries: Iterable[Entry]) -> ImportReport:
@@ -43,7 +42,9 @@ def import_entries(store: CardStore, entries: Iterable[Entry]) -> ImportReport:
     return ImportReport(added=new, already_there=len(added) - new)
 
 
-def _decoded(lines: Iterable[bytes], name: str) -> Iterator[Entry]:
+def read_entries(source: BinaryIO | Iterable[bytes], *, name: str = "import") -> Iterator[Entry]:
+    """Read the cards of an export one by one, within the limits for files from elsewhere."""
+    lines = bounded_lines(blocks_of(source), name=name) if isinstance(source, BufferedIOBase | RawIOBase) else source
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:

@@ -1,9 +1,11 @@
-"""What the store keeps beside a card: what was done to it, the answers people got, and what they said of them."""
+"""The records that the store keeps beside cards: changes, answers, verdicts and tokens."""
 
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from msgspec import Struct
 
+from sqlcrystal.errors import ConfigError
 from sqlcrystal.types import Card, CardId, Episode, Row
 
 # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,6 +120,11 @@ class Decision(Struct, frozen=True, kw_only=True):
     sql: str = ""
     note: str = ""
 
+    @property
+    def made_card(self) -> bool:
+        """Whether its card was made by it, and not taken out."""
+        return self.verdict in (Verdict.CONFIRMED, Verdict.CORRECTED)
+
 
 class Decided(Struct, frozen=True):
     """The decision that stands, whether it was new (the same verdict again changes nothing), and what stood before."""
@@ -189,3 +196,50 @@ class CardEffect(Struct, frozen=True, kw_only=True):
     used: int
     right: int
     wrong: int
+
+
+# ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+EVERY_DATABASE = "*"
+MOST_DAYS = 3650
+"""How long a token may stand that ends at all."""
+
+
+class Scope(StrEnum):
+    """What a token lets its holder do."""
+
+    ASK = "ask"
+    JUDGE = "judge"
+    MANAGE = "manage"
+
+
+class Grant(Struct, frozen=True, kw_only=True):
+    """Who holds a token and what it lets them do: pairs of a database, or * for every one, and a scope."""
+
+    id: str
+    person: str
+    scopes: frozenset[tuple[str, Scope]]
+    made_at: str
+    made_by: str
+    ends_at: str = ""
+    revoked_at: str = ""
+
+    @property
+    def state(self) -> str:
+        """Tell whether it stands now, was revoked, or its time is over."""
+        if self.revoked_at:
+            return "revoked"
+        return "ended" if self.ends_at and self.ends_at <= datetime.now(UTC).isoformat(timespec="seconds") else "stands"
+
+    def allows(self, database: str, scope: Scope) -> bool:
+        """Whether the holder may do this to that database."""
+        return (database, scope) in self.scopes or (EVERY_DATABASE, scope) in self.scopes
+
+
+def end_after(days: float | None) -> str:
+    """The moment a token ends that stands for so many days from now; nothing for one that does not end."""
+    if days is None:
+        return ""
+    if not 0 < days <= MOST_DAYS:
+        raise ConfigError(f"days: more than 0 and at most {MOST_DAYS}, not {days:g}")
+    return (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")

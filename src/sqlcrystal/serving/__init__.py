@@ -8,32 +8,59 @@ from typing import TYPE_CHECKING
 from sqlcrystal.first_use import on_first_use
 
 if TYPE_CHECKING:
-    from sqlcrystal.serving.answers import Event, Offer, ServedAnswer, UsedCard
+    from sqlcrystal.serving.answers import Event, ServedAnswer
     from sqlcrystal.serving.asynchronous import AsyncCrystal
-    from sqlcrystal.serving.banking import Ruling
-    from sqlcrystal.serving.crystal import Crystal, DatabaseState
-    from sqlcrystal.serving.verdicts import Correction, Rejection
+    from sqlcrystal.serving.callers import Caller
+    from sqlcrystal.serving.crystal import Crystal
+    from sqlcrystal.serving.documents import (
+        Correction,
+        DatabaseState,
+        Offer,
+        PastAnswer,
+        Proposed,
+        Rejection,
+        Result,
+        Ruling,
+        UsedCard,
+        WaitingAnswer,
+    )
 
 __all__ = [
     "AsyncCrystal",
+    "Caller",
     "Correction",
     "Crystal",
     "DatabaseState",
     "Event",
     "Offer",
+    "PastAnswer",
+    "Proposed",
     "Rejection",
+    "Result",
     "Ruling",
     "ServedAnswer",
     "UsedCard",
+    "WaitingAnswer",
 ]
 
 __getattr__ = on_first_use(
     __name__,
     {
-        "answers": ("Event", "Offer", "ServedAnswer", "UsedCard"),
+        "answers": ("Event", "ServedAnswer"),
         "asynchronous": ("AsyncCrystal",),
-        "banking": ("Ruling",),
-        "crystal": ("Crystal", "DatabaseState"),
-        "verdicts": ("Correction", "Rejection"),
+        "callers": ("Caller",),
+        "crystal": ("Crystal",),
+        "documents": (
+            "Correction",
+            "DatabaseState",
+            "Offer",
+            "PastAnswer",
+            "Proposed",
+            "Rejection",
+            "Result",
+            "Ruling",
+            "UsedCard",
+            "WaitingAnswer",
+        ),
     },
 )

@@ -1,15 +1,20 @@
-"""What a person gets for a question: the SQL, its rows, the cards that stood in the prompt, and what it cost."""
+"""An answer as a person or program gets it: SQL, rows, the cards in the prompt, and the cost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from html import escape
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord
-from sqlcrystal.serving.display import answer_html
-from sqlcrystal.serving.frames import arrow_table, pandas_frame, polars_frame
-from sqlcrystal.types import Card, CardId, Episode, Row
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.serving.documents import DOES_NOT_RUN, Offer, UsedCard
+from sqlcrystal.types import Cell, Episode, Row
+
+ROWS_IN_NOTEBOOK = 20
 
 
 class Event(Struct, frozen=True):
@@ -22,32 +27,6 @@ class Event(Struct, frozen=True):
 Notify: TypeAlias = Callable[[Event], None]
 
 
-class UsedCard(Struct, frozen=True, kw_only=True):
-    """A card that stood in the prompt, why it was brought up, and who vouched for it."""
-
-    id: CardId
-    score: float
-    signal: str
-    by: str
-    question: str
-
-    @classmethod
-    def of(cls, card: Card, score: float) -> "UsedCard":
-        """A card as an answer shows it."""
-        return cls(
-            id=card.id, score=score, signal=card.admission.signal, by=card.admission.by, question=card.question.text
-        )
-
-
-class Offer(Struct, frozen=True, kw_only=True):
-    """A stored query with its literals exchanged for the question's, to be looked at and confirmed by its id."""
-
-    id: str
-    card: CardId
-    sql: str
-    exchanged: tuple[tuple[str, str], ...]
-
-
 class ServedAnswer(Struct, frozen=True, kw_only=True):
     """One answer as it was given; in a notebook it shows itself."""
 
@@ -56,20 +35,25 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     question: str
     sql: str | None
     columns: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[Row, ...] | None = ()
+    """None where values are not kept and the answer was given before."""
+    row_count: int = 0
+    truncated: bool = False
     cards: tuple[UsedCard, ...] = ()
-    memory: bool = True
-    """False in the hold-out share; interfaces do not show it to who judges until the verdict is given."""
+    memory: bool | None = None
+    """Whether cards were allowed; told once a verdict stands, so that it cannot sway it, or where it was asked for."""
     replayed: bool = False
     """Served from a stored solution, without a model call."""
     adapted: bool = False
     """The stored query was given other literals; only for parameters that were confirmed before."""
-    offer: Offer | None = None
-    card: str = ""
-    """The card it became at once, where an assertion or an external check vouched for it."""
-    checked: str = ""
-    """What the team's assertions and checks said."""
     repaired: bool = False
+    """The SQL is not the first attempt's."""
+    offer: Offer | None = None
+    verdict: str = ""
+    card: str = ""
+    """The card that a verdict made of it."""
+    checked: str = ""
+    """Words of the team's assertions and checks."""
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -78,44 +62,106 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     trace: Episode | None = None
 
     def document(self, *, trace: bool = False) -> dict[str, Any]:
-        """What `ask --json` prints; how the answer came about only if asked for."""
-        told = {field: getattr(self, field) for field in self.__struct_fields__ if field != "trace"}
-        document: dict[str, Any] = msgspec.to_builtins({**told, **({"trace": self.trace} if trace else {})})
+        """Write it as JSON would hold it; how the answer came about only if asked for."""
+        written = {field: getattr(self, field) for field in self.__struct_fields__ if field != "trace"}
+        document: dict[str, Any] = msgspec.to_builtins({**written, **({"trace": self.trace} if trace else {})})
         return document
 
+    def limited(self, most: int) -> "ServedAnswer":
+        """Leave out the rows beyond so many; `row_count` and `truncated` tell that there are more."""
+        if self.rows is None:
+            return self
+        shown = self.rows[:most]
+        return replace(self, rows=shown, truncated=self.row_count > len(shown))
+
+    def withheld(self) -> "ServedAnswer":
+        """Leave out every cell, and the figures that a statement can make spell out a cell."""
+        error = DOES_NOT_RUN if self.error else ""
+        count = min(self.row_count, 1)
+        return replace(self, columns=(), rows=(), row_count=count, truncated=False, seconds=0.0, error=error)
+
     def to_pandas(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        return pandas_frame(self.columns, self.rows)
+        """Give the rows as a pandas DataFrame; repeated column names stay as they are."""
+        return _library("pandas").DataFrame(list(self.rows or ()), columns=list(self.columns))
 
     def to_polars(self) -> Any:
-        """The rows as a Polars DataFrame."""
-        return polars_frame(self.columns, self.rows)
+        """Give the rows as a Polars DataFrame; a column of mixed types becomes text."""
+        return _library("polars").DataFrame(self._by_column(), strict=False)
 
     def to_arrow(self) -> Any:
-        """The rows as an Arrow table."""
-        return arrow_table(self.columns, self.rows)
-
-    def _repr_html_(self) -> str:
-        return answer_html(
-            question=self.question,
-            sql=self.sql,
-            columns=self.columns,
-            rows=self.rows,
-            cards=[(card.id, card.score, card.signal, card.by, card.question) for card in self.cards],
-            footer=self.cost_line(),
-            error=self.error,
-        )
+        """Give the rows as an Arrow table; a column of mixed types becomes text."""
+        return _library("pyarrow").table(self._by_column())
 
     def cost_line(self) -> str:
-        """The answer's id and what it took, in one line."""
+        """Say in one line its id and its cost."""
         how = "replayed, no model call" if self.replayed else f"{self.calls} call{'' if self.calls == 1 else 's'}"
         how += ", adapted" if self.adapted else ""
         tokens = f", {self.prompt_tokens:,} + {self.completion_tokens:,} tokens" if self.calls else ""
         return f"answer {self.id}: {how}{tokens}, {self.seconds:.1f} s{', repaired' if self.repaired else ''}"
 
+    def _by_column(self) -> dict[str, list[Cell]]:
+        return dict(zip(_told_apart(self.columns), _columns(self.columns, self.rows or ()), strict=True))
+
+    def _repr_html_(self) -> str:
+        """Draw one block of HTML for a notebook; every value is escaped, for cells and questions are anybody's text."""
+        parts = [f"<p><b>{escape(self.question)}</b></p>", f"<pre>{escape(self.sql or 'no SQL in the reply')}</pre>"]
+        parts.append(f"<p>{escape(self.error)}</p>" if self.error else _table(self.columns, self.rows or ()))
+        if self.cards:
+            used = [(card.id, card.score, card.signal, card.by, card.question) for card in self.cards]
+            parts.append(_table(("card", "score", "signal", "by", "question"), used))
+        return "<div>" + "".join(parts) + f"<p><small>{escape(self.cost_line())}</small></p></div>"
+
 
 def served(record: AnswerRecord, cards: tuple[UsedCard, ...], **more: Any) -> ServedAnswer:
-    """An answer as it is shown, from the record that is kept of it."""
-    same = ("id", "database", "question", "sql", "columns", "memory", "replayed", "calls", "prompt_tokens")
-    told = {field: getattr(record, field) for field in (*same, "completion_tokens", "seconds", "error")}
-    return ServedAnswer(**{**told, "rows": record.rows or (), "cards": cards, **more})
+    """Make an answer as it is shown from the record that is kept of it."""
+    same = ("id", "database", "question", "sql", "columns", "rows", "row_count", "replayed", "calls", "prompt_tokens")
+    taken = {field: getattr(record, field) for field in (*same, "completion_tokens", "seconds", "error")}
+    answer = ServedAnswer(**{**taken, "cards": cards, **more})
+    return replace(answer, truncated=answer.row_count > len(answer.rows or ()))
+
+
+# ── data frames and notebooks ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _columns(columns: Sequence[str], rows: Sequence[Row]) -> list[list[Cell]]:
+    by_column = [[row[place] for row in rows] for place in range(len(columns))]
+    return [values if len(_kinds(values)) <= 1 else [_as_text(value) for value in values] for values in by_column]
+
+
+def _kinds(values: Sequence[Cell]) -> set[type]:
+    """Name the types in a column; whole and broken numbers are one."""
+    return {float if type(value) is int else type(value) for value in values if value is not None}
+
+
+def _as_text(value: Cell) -> Cell:
+    return None if value is None else str(value)
+
+
+def _told_apart(columns: Sequence[str]) -> list[str]:
+    """Give a repeated column name its number: frames that go by name would lose a column."""
+    names: list[str] = []
+    for column in columns:
+        name, number = column, 2
+        while name in names:
+            name, number = f"{column}_{number}", number + 1
+        names.append(name)
+    return names
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ConfigError(f"{name} is not installed; pip install {name}") from None
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    shown = rows[:ROWS_IN_NOTEBOOK]
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join("<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in shown)
+    more = f"<p><small>{len(rows) - len(shown):,} more rows</small></p>" if len(rows) > len(shown) else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell(cell: object) -> str:
+    return "NULL" if cell is None else escape(str(cell))

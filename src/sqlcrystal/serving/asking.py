@@ -12,15 +12,16 @@ from msgspec.structs import replace
 from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
 from sqlcrystal.consumption import NoMemory
 from sqlcrystal.errors import ModelError, UserError
-from sqlcrystal.serving.answers import Event, Notify, Offer, ServedAnswer, served
+from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id
-from sqlcrystal.serving.draft import Draft
+from sqlcrystal.serving.documents import Offer
+from sqlcrystal.serving.draft import Draft, Vouched
 from sqlcrystal.serving.freshness import FreshMemory
 from sqlcrystal.serving.hold_out import ServingArm, draw
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.usefulness import conflict, result_digest, spread
-from sqlcrystal.serving.workspace import OpenDatabase, Workspace, current_user
+from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Failure, Question, Rows
 
 LONGEST_QUESTION = 10_000
@@ -33,31 +34,34 @@ def ask(
     workspace: Workspace,
     text: str,
     *,
-    database: str | None = None,
-    by: str = "",
+    database: str,
+    by: str,
     memory: bool | None = None,
     on_event: Notify | None = None,
 ) -> ServedAnswer:
     """Answer a question over one database, and keep the answer; nothing is kept when the model or database fails."""
     notify = on_event or (lambda _: None)
     started = time.perf_counter()
-    question = as_question(text, workspace.choose(database))
+    question = as_question(text, database)
     opened = workspace.open(question.database)
     arm = draw(workspace, opened, question, wanted=memory)
     draft = _draft(workspace, opened, question, with_memory=arm.memory, notify=notify)
-    record = _record(workspace, opened, draft, by=by or current_user(), arm=arm, seconds=time.perf_counter() - started)
+    record = _record(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
     twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
     lasting, offer = _keep(workspace, opened, draft, record, twin)
-    card, checked = _vouched(workspace, opened, lasting, draft)
+    vouched = _vouched(workspace, opened, lasting, draft)
     answer = served(
         record,
         draft.used,
         rows=draft.rows,
+        row_count=len(draft.rows),
         adapted=draft.adapted,
         repaired=draft.repaired,
         offer=offer,
-        card=card,
-        checked=checked,
+        verdict=vouched.verdict,
+        card=vouched.card,
+        checked=vouched.said,
+        memory=arm.memory if vouched.verdict or memory is not None else None,
         trace=draft.episode,
     )
     notify(Event("done", answer.document()))
@@ -203,11 +207,10 @@ def _offer(opened: OpenDatabase, draft: Draft, record: AnswerRecord) -> tuple[Of
     return offer, proposal
 
 
-def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, draft: Draft) -> tuple[str, str]:
-    """The card an answer became without a person, and what the team's assertions and checks said of it."""
+def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, draft: Draft) -> Vouched:
+    """Let the team's assertions and checks speak of an answer; most teams have none."""
     if not (opened.entry.assertion or opened.entry.check):
-        return "", ""
+        return Vouched()
     from sqlcrystal.serving.checks import vouch
 
-    vouched = vouch(workspace, opened, record, draft.episode)
-    return vouched.card, vouched.said
+    return vouch(workspace, opened, record, draft.episode)

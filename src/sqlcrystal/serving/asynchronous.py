@@ -8,13 +8,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from sqlcrystal.config import TEAM_FILE
 from sqlcrystal.serving.answers import Event, Notify, ServedAnswer
-from sqlcrystal.serving.banking import Ruling
 from sqlcrystal.serving.crystal import Crystal
-from sqlcrystal.serving.verdicts import Correction, Rejection
-from sqlcrystal.types import Execution
+from sqlcrystal.serving.documents import Correction, Rejection, Result, Ruling
 
 Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+Returned = TypeVar("Returned")
 
 
 class AsyncCrystal:
@@ -61,14 +59,14 @@ class AsyncCrystal:
         """Say that an answer is wrong."""
         return await self.call(self.crystal.reject, answer, by=by, note=note, repair=repair)
 
-    async def run(self, sql: str, database: str | None = None) -> Execution:
+    async def run(self, sql: str, database: str | None = None) -> Result:
         """Run one read-only statement."""
         return await self.call(self.crystal.run, sql, database)
 
     async def call(
-        self, function: Callable[Parameters, Result], *arguments: Parameters.args, **named: Parameters.kwargs
-    ) -> Result:
-        """Any other call of the Crystal underneath, in a thread."""
+        self, function: Callable[Parameters, Returned], *arguments: Parameters.args, **named: Parameters.kwargs
+    ) -> Returned:
+        """Make any other call of the Crystal underneath, in a thread."""
         return await asyncio.to_thread(function, *arguments, **named)
 
     async def close(self) -> None:

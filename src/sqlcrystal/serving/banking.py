@@ -2,33 +2,16 @@
 
 import secrets
 
-from msgspec import Struct
-
 from sqlcrystal.bank import AnswerRecord, Decision, Entry, Verdict
 from sqlcrystal.bank.records import JUDGED, REPLACED_BY
 from sqlcrystal.errors import BankError, UserError
+from sqlcrystal.serving.documents import Ruling
 from sqlcrystal.serving.privacy import kept_card
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Card, CardId, CardStatus, Episode, is_personal
 
 _LOOKED_AT = 200
 """Earlier answers to a question whose verdicts are looked at before a rule makes a card."""
-
-
-class Ruling(Struct, frozen=True, kw_only=True):
-    """A verdict as it stands: on which answer, the card it made, and the cards it took out of service."""
-
-    id: str
-    database: str
-    verdict: Verdict
-    by: str
-    signal: str
-    card: CardId
-    replaced: tuple[CardId, ...] = ()
-    memory: bool = True
-    """Whether the answer was given with memory: told only now, so that it could not sway the verdict."""
-    new: bool = True
-    """False when the same had been said before."""
 
 
 def bank_card(
@@ -68,7 +51,7 @@ def bank_card(
     return _ruling(record, decided.decision, kept, replaced, new=decided.new)
 
 
-def reject_answer(
+def keep_rejection(
     workspace: Workspace, record: AnswerRecord, *, by: str, signal: str, note: str = "", proposal: str = ""
 ) -> Ruling:
     """Keep a rejection, and stop serving the cards that say what was rejected."""

@@ -3,24 +3,16 @@
 import shlex
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from sqlcrystal.admission import Assertion, ExternalCheck
 from sqlcrystal.bank import AnswerRecord, Verdict
 from sqlcrystal.errors import CheckError, UserError
 from sqlcrystal.pipeline import admit
 from sqlcrystal.protocols import Verifier
 from sqlcrystal.serving.banking import bank_card
+from sqlcrystal.serving.draft import Vouched
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Episode, Rejected, Written
 from sqlcrystal.writing import Verbatim
-
-
-class Vouched(Struct, frozen=True):
-    """The card an answer became without a person, and what was said."""
-
-    card: str = ""
-    said: str = ""
 
 
 def vouch(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, episode: Episode | None) -> Vouched:
@@ -38,7 +30,8 @@ def vouch(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, epis
             if verdict.signal == ExternalCheck.signal:
                 note = "" if workspace.keeps_no_values(opened.name) else verdict.reason
                 _decide(workspace, record, Verdict.REJECTED, by=_name(verifier), signal=verdict.signal, note=note)
-            return Vouched(said=f"{verdict.signal}: {verdict.reason}")
+            outcome = Verdict.REJECTED if verdict.signal == ExternalCheck.signal else ""
+            return Vouched(said=f"{verdict.signal}: {verdict.reason}", verdict=outcome)
     if written is None:
         return Vouched()
     given = written.card.admission
@@ -46,7 +39,8 @@ def vouch(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, epis
         ruling = bank_card(workspace, record, written.card, episode, verdict=Verdict.CONFIRMED)
     except UserError as error:  # an answer without a card is an answer still
         return Vouched(said=f"no card: {error}")
-    return Vouched(card=ruling.card, said=f"{given.signal}: confirmed by {given.by}")
+    said = f"{given.signal}: confirmed by {given.by}"
+    return Vouched(card=ruling.card, said=said, verdict=Verdict.CONFIRMED)
 
 
 def _verifiers(opened: OpenDatabase) -> Iterator[Verifier]:

@@ -1,51 +1,61 @@
-"""`Crystal`, the face of the serving loop: ask, verify, keep; from Python, and under every interface."""
+"""`Crystal`, the one door to every action: Python programs, commands, HTTP, pages, MCP and chat all call it.
 
-from collections.abc import Iterable, Mapping
+Every action is one of a caller, and every check of it is here or below: scope, person, privacy of values, the guard.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, Entry, Proposal, Waiting
-from sqlcrystal.config import TEAM_FILE, TeamFile, read_team
-from sqlcrystal.errors import SqlcrystalError
-from sqlcrystal.protocols import Embedder, LanguageModel
-from sqlcrystal.serving import asking, undoing
-from sqlcrystal.serving.answers import Notify, ServedAnswer
-from sqlcrystal.serving.locations import absolute
+from sqlcrystal.bank import AnswerRecord, CardEffect, Entry, Grant, Proposal, Scope
+from sqlcrystal.config import TEAM_FILE, DatabaseEntry, Prices, TeamFile, read_team
+from sqlcrystal.errors import Forbidden, SqlcrystalError, UserError
+from sqlcrystal.protocols import Described, Embedder, LanguageModel
+from sqlcrystal.serving import asking, lookups
+from sqlcrystal.serving.answers import Notify, ServedAnswer, served
+from sqlcrystal.serving.callers import Caller
+from sqlcrystal.serving.documents import (
+    Correction,
+    DatabaseState,
+    IssuedToken,
+    PastAnswer,
+    Rejection,
+    Result,
+    Revoked,
+    Ruling,
+    UsedCard,
+    WaitingAnswer,
+)
+from sqlcrystal.serving.locations import absolute, without_password
 from sqlcrystal.serving.workspace import Workspace
-from sqlcrystal.types import Card, CardStatus, Execution, Question, Retrieved
+from sqlcrystal.types import Card, CardStatus, Question, Retrieved, Table
 
 if TYPE_CHECKING:
-    from sqlcrystal.bank import CheckReport, Revocation, Store
-    from sqlcrystal.serving.banking import Ruling
+    from sqlcrystal.bank import CheckReport, Forgotten, ImportReport, Store
+    from sqlcrystal.serving.own_tests import OwnTest, TestResult
+    from sqlcrystal.serving.stories import AnswerStory, CardStory
+    from sqlcrystal.serving.trend import Look
     from sqlcrystal.serving.value import Value
-    from sqlcrystal.serving.verdicts import Correction, Rejection
 
 ModelSpec = str | Mapping[str, Any] | LanguageModel
-
-
-class DatabaseState(Struct, frozen=True, kw_only=True):
-    """One database that can be asked: its engine, how many cards speak for it, or why it cannot be reached."""
-
-    name: str
-    dialect: str = ""
-    cards: int = 0
-    error: str = ""
+Self = TypeVar("Self", bound="Crystal")
 
 
 class Crystal:
-    """A team's databases, model and store at work; threads may share one."""
+    """A team's databases, model and store at work for one caller; threads may share one."""
 
     def __init__(self, team: TeamFile, *, model: LanguageModel | None = None, embedder: Embedder | None = None) -> None:
-        """Over validated settings; nothing is opened before it is needed."""
+        """Take validated settings; nothing is opened before it is needed."""
         self.workspace = Workspace(team, model=model, embedder=embedder)
+        self.caller = Caller.at_keyboard()
 
     @classmethod
     def open(cls, path: Path | str = TEAM_FILE) -> "Crystal":
-        """With the settings of a sqlcrystal.toml."""
+        """Open with the settings of a sqlcrystal.toml."""
         return cls(read_team(path))
 
     @classmethod
@@ -59,7 +69,7 @@ class Crystal:
         embedder: str | Mapping[str, Any] | Embedder | None = None,
         team: TeamFile | None = None,
     ) -> "Crystal":
-        """Without a settings file: a database by URL or path, a model by name, URL, table or object, and a store."""
+        """Open without a settings file: a database by URL or path, a model by name, URL, table or object, a store."""
         settings = replace(team or TeamFile(), store=absolute(str(store)))
         given_model = given_embedder = None
         if isinstance(model, str | Mapping):
@@ -75,10 +85,11 @@ class Crystal:
             crystal.workspace.add(str(db), name)
         return crystal
 
-    @property
-    def store(self) -> "Store":
-        """The store behind it."""
-        return self.workspace.store
+    def acting_for(self: Self, caller: Caller) -> Self:
+        """Give the same team's Crystal to another caller, under their name and scopes."""
+        other = copy.copy(self)
+        other.caller = caller
+        return other
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,136 +103,408 @@ class Crystal:
         on_event: Notify | None = None,
     ) -> ServedAnswer:
         """Answer a question; `memory` forces cards in or out, and left alone follows the settings."""
-        return asking.ask(self.workspace, question, database=database, by=by, memory=memory, on_event=on_event)
+        name = self.database(database)
+        answer = asking.ask(
+            self.workspace, question, database=name, by=self._named(by), memory=memory, on_event=on_event
+        )
+        return self._shown(answer)
 
-    def run(self, sql: str, database: str | None = None) -> Execution:
-        """Run one read-only statement behind the guard; SQL that fails comes back as a Failure."""
-        return self.workspace.open(self.workspace.choose(database)).database.execute(sql)
+    def run(self, sql: str, database: str | None = None) -> Result:
+        """Run one read-only statement behind the guard; SQL that fails is a result with an error."""
+        name = self.database(database)
+        result = Result.of(self.workspace.open(name).database.execute(sql))
+        return result.withheld() if self._withholds(name) else result
+
+    def database(self, name: str | None = None, scope: Scope = Scope.ASK) -> str:
+        """Name the database that is meant: the one named, or the only one that the caller sees."""
+        return lookups.database_for(self.workspace, self.caller, name, scope)
+
+    def database_names(self, scope: Scope | None = None) -> list[str]:
+        """Name the databases that exist for the caller, or on which they have a scope."""
+        seen = self.caller.seen(self.workspace.names())
+        return seen if scope is None else [name for name in seen if self.caller.allows(name, scope)]
 
     def schema(self, database: str | None = None) -> str:
-        """A database's tables and views as prompts show them."""
-        opened = self.workspace.open(self.workspace.choose(database))
+        """Write a database's tables and views as prompts show them."""
+        opened = self.workspace.open(self.database(database))
         return opened.presenter.present(Question(id="", database=opened.name, text="")).schema()
 
-    def databases(self) -> list[DatabaseState]:
-        """Every database that can be asked, and whether it can be reached."""
-        return [self._state(name) for name in self.workspace.names()]
+    def tables(self, database: str | None = None) -> Sequence[Table]:
+        """List a database's tables with their columns."""
+        described = self.workspace.open(self.database(database)).database
+        return described.tables() if isinstance(described, Described) else ()
 
-    def history(
-        self, database: str | None = None, *, question: str | None = None, limit: int = 50
-    ) -> list[AnswerRecord]:
-        """The latest answers, newest first."""
+    def databases(self) -> list[DatabaseState]:
+        """Describe every database that exists for the caller, and whether it can be reached."""
+        return [self._state(name) for name in self.database_names()]
+
+    # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def answer(self, name: str) -> ServedAnswer:
+        """Give an answer again as it was given, with the verdict that stands on it."""
+        from sqlcrystal.serving.stories import standing_verdict
+
+        record = lookups.answer_for(self.workspace, self.caller, name)
+        standing = standing_verdict(self.workspace, record)
+        trace = self.workspace.store.answers.trace(record.id)
+        cards = [
+            UsedCard.of(card, use.score)
+            for use in record.cards
+            if (card := lookups.known_card(self.workspace, use.card))
+        ]
+        answer = served(
+            record,
+            tuple(cards),
+            repaired=trace is not None and bool(trace.rounds) and trace.attempt.sql != record.sql,
+            memory=record.memory if standing is not None else None,
+            verdict=str(standing.verdict) if standing is not None else "",
+            card=standing.card if standing is not None and standing.made_card else "",
+            trace=trace,
+        )
+        return self._shown(answer)
+
+    def answer_story(self, name: str, scope: Scope = Scope.ASK) -> "AnswerStory":
+        """Tell how an answer came about and what was said of it, for a page that shows all of it."""
+        from sqlcrystal.serving.stories import answer_story
+
+        record = lookups.answer_for(self.workspace, self.caller, name, scope)
+        return answer_story(self.workspace, self.caller, record)
+
+    def answer_again(self, name: str) -> Result:
+        """Run an answer's SQL on the database as it is now."""
+        record = lookups.answer_for(self.workspace, self.caller, name)
+        if record.sql is None or record.error:
+            return Result()
+        return self.run(record.sql, record.database)
+
+    def history(self, database: str | None = None, *, question: str | None = None, limit: int = 50) -> list[PastAnswer]:
+        """List the latest answers, newest first."""
         if not self.workspace.store_exists():
             return []
-        return self.store.answers.recent(database=database, question=question, limit=limit)
+        name = self._one_or_all(database)
+        records = self.store.answers.recent(database=name, question=question, limit=limit)
+        return self._past(record for record in records if not record.twin_of)
+
+    def queue(self, database: str | None = None, *, limit: int = 100) -> list[WaitingAnswer]:
+        """List what waits for a verdict, most useful first."""
+        if not self.workspace.store_exists():
+            return []
+        name = self._one_or_all(database, Scope.JUDGE)
+        proposed: dict[str, list[str]] = {}
+        for proposal in self.store.decisions.proposals(database=name):
+            proposed.setdefault(proposal.answer, []).append(proposal.id)
+        waiting = self.store.answers.waiting(database=name, limit=limit)
+        return [WaitingAnswer.of(entry, tuple(proposed.get(entry.answer.id, ()))) for entry in waiting]
+
+    def proposals(self, database: str | None = None) -> list[Proposal]:
+        """List the proposals of repairs that wait for a decision, oldest first."""
+        if not self.workspace.store_exists():
+            return []
+        return self.store.decisions.proposals(database=self._one_or_all(database, Scope.JUDGE))
 
     # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def confirm(self, answer: ServedAnswer | AnswerRecord | str, *, by: str = "", note: str = "") -> "Ruling":
+    def confirm(self, answer: ServedAnswer | str, *, by: str = "", note: str = "") -> Ruling:
         """Vouch for an answer or a proposal: it becomes a card."""
         from sqlcrystal.serving import verdicts
 
-        known = answer.id if isinstance(answer, ServedAnswer) else answer
-        return verdicts.confirm(self.workspace, known, by=by, note=note)
+        person, name = self._person(by), _name(answer)
+        if name.startswith(lookups.PROPOSAL_MARK):
+            proposal = lookups.proposal_for(self.workspace, self.caller, name)
+            return verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note)
+        return verdicts.confirm_answer(self.workspace, self._judged(name, person), by=person, note=note)
 
-    def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> "Correction":
-        """Give the right SQL for an answer's question: it becomes a card in your name."""
+    def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> Correction:
+        """Give the right SQL for an answer's question: it becomes a card in the caller's name."""
         from sqlcrystal.serving import verdicts
 
-        return verdicts.correct(self.workspace, _name(answer), sql, by=by, note=note)
+        person = self._person(by)
+        record = self._judged(_name(answer), person)
+        given = verdicts.correct_answer(self.workspace, record, sql, by=person, note=note)
+        if not self._withholds(record.database):
+            return given
+        return replace(given, columns=(), rows=(), row_count=min(given.row_count, 1))
 
-    def reject(self, answer: ServedAnswer | str, *, by: str = "", note: str = "", repair: bool = True) -> "Rejection":
+    def reject(self, answer: ServedAnswer | str, *, by: str = "", note: str = "", repair: bool = True) -> Rejection:
         """Say that an answer is wrong; a repair proposes another, which only a confirmation makes a card."""
         from sqlcrystal.serving import verdicts
 
-        return verdicts.reject(self.workspace, _name(answer), by=by, note=note, repair=repair)
+        person, name = self._person(by), _name(answer)
+        if name.startswith(lookups.PROPOSAL_MARK):
+            proposal = lookups.proposal_for(self.workspace, self.caller, name)
+            return verdicts.reject_proposal(self.workspace, proposal, by=person, note=note)
+        record = self._judged(name, person)
+        given = verdicts.reject_answer(self.workspace, record, by=person, note=note, repair=repair)
+        if given.proposal is None or not self._withholds(record.database):
+            return given
+        # A repair looks at the data, so that its SQL may hold a cell: a model sees it as the store keeps it.
+        kept = self.store.decisions.proposal(given.proposal.id)
+        count = min(given.proposal.row_count, 1)
+        return replace(
+            given, proposal=replace(given.proposal, sql=kept.sql, columns=(), rows=(), row_count=count, seconds=0.0)
+        )
 
-    def undo(self, answer: ServedAnswer | str, *, by: str = "") -> "Ruling":
+    def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
         """Take a verdict back: its card leaves service."""
-        return undoing.undo(self.workspace, _name(answer), by=by)
+        from sqlcrystal.serving import undoing
 
-    def queue(self, database: str | None = None, *, limit: int = 100) -> list[Waiting]:
-        """What waits for a verdict, most useful first."""
-        return self.store.answers.waiting(database=database, limit=limit) if self.workspace.store_exists() else []
-
-    def proposals(self, database: str | None = None) -> list[Proposal]:
-        """What repairs proposed and nobody decided on yet, oldest first."""
-        return self.store.decisions.proposals(database=database) if self.workspace.store_exists() else []
-
-    def value(self, database: str | None = None, *, effect_pp: float | None = None) -> "list[Value]":
-        """What memory is worth: the live lift with its interval, its cost, which cards earn, and if it is known yet."""
-        from sqlcrystal.serving.value import values
-
-        if not self.workspace.store_exists():
-            return []
-        return values(self.store, prices=self.workspace.team.prices, database=database, effect_pp=effect_pp)
+        person = self._person(by)
+        return undoing.undo(self.workspace, self._judged(_name(answer), person), by=person)
 
     # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def cards(self, database: str | None = None, *, status: CardStatus | None = None) -> list[Card]:
-        """Cards of one database or of all, in the order they were banked."""
-        return self.store.bank.find(database=database, status=status) if self.workspace.store_exists() else []
+    def cards(
+        self,
+        database: str | None = None,
+        *,
+        status: CardStatus | str | None = None,
+        signal: str | None = None,
+        by: str | None = None,
+        writer: str | None = None,
+    ) -> list[Card]:
+        """List cards of one database or of all, in the order they were banked."""
+        if not self.workspace.store_exists():
+            return []
+        name = self._one_or_all(database)
+        if signal is None and by is None and writer is None and status in {None, *CardStatus}:
+            return self.store.bank.find(database=name, status=CardStatus(status) if status else None)
+        from sqlcrystal.serving.cards import find_cards
+
+        return find_cards(self.workspace, database=name, status=status, signal=signal, by=by, writer=writer)
 
     def cards_search(self, text: str, database: str | None = None, *, limit: int = 20) -> list[Retrieved]:
-        """The served cards of one database whose questions are nearest to a text."""
-        name = self.workspace.choose(database)
+        """List the served cards of one database whose questions are nearest to a text."""
+        name = self.database(database)
         bank = self.workspace.bank
         if not bank.cards(name):
             return []
         return list(self.workspace.retriever.retrieve(asking.as_question(text, name), bank, k=limit))
 
     def card(self, card_id: str) -> Entry:
-        """One card with the episode it came from and what was done to it."""
-        card = self.store.bank.get(card_id)
+        """Give one card with the episode it came from and its history."""
+        card = self._card(card_id, Scope.ASK)
         return Entry(card=card, episode=self.store.bank.episode(card.id), history=self.store.bank.history(card.id))
+
+    def card_story(self, card_id: str) -> "CardStory":
+        """Tell how a card fared, for a page that shows all of it."""
+        from sqlcrystal.serving.stories import card_story
+
+        return card_story(self.workspace, self.caller, self.card(card_id))
+
+    def card_effects(self, database: str | None = None) -> list[CardEffect]:
+        """Count how the answers fared that each card of a database stood in."""
+        name = self.database(database)
+        return self.store.answers.effects(name) if self.workspace.store_exists() else []
 
     def edit(
         self, card_id: str, *, by: str = "", text: str | None = None, sql: str | None = None, reason: str = ""
     ) -> Card:
-        """Change a card's text or SQL; whoever changes the SQL vouches for it."""
-        from sqlcrystal.serving.privacy import kept_edit
+        """Change a card's text or SQL; new SQL is run first, and its writer vouches for it."""
+        from sqlcrystal.serving.cards import edit_card
 
-        text, sql, reason = kept_edit(self.workspace, self.store.bank.get(card_id), text=text, sql=sql, reason=reason)
-        return self.store.bank.edit(card_id, by=self.workspace.person(by), text=text, sql=sql, reason=reason)
+        person, card = self._person(by), self._card(card_id, Scope.MANAGE)
+        return edit_card(self.workspace, card, by=person, text=text, sql=sql, reason=reason)
 
-    def disable(self, ids: Iterable[str], *, by: str = "", reason: str = "") -> list[Card]:
-        """Stop serving cards."""
-        return self._set(ids, CardStatus.DISABLED, by=by, reason=reason)
+    def disable(
+        self, ids: Iterable[str] | None = None, *, by: str = "", reason: str = "", **matching: str | None
+    ) -> list[Card]:
+        """Stop serving cards: those named, or all that match a database, signal, admitter (`admitted`) or writer."""
+        return self._set_status(CardStatus.DISABLED, ids, matching, by=by, reason=reason)
 
-    def enable(self, ids: Iterable[str], *, by: str = "", reason: str = "") -> list[Card]:
-        """Serve cards again."""
-        return self._set(ids, CardStatus.ACTIVE, by=by, reason=reason)
+    def enable(
+        self, ids: Iterable[str] | None = None, *, by: str = "", reason: str = "", **matching: str | None
+    ) -> list[Card]:
+        """Serve cards again: those named, or all disabled ones that match and whose question has no card."""
+        return self._set_status(CardStatus.ACTIVE, ids, matching, by=by, reason=reason)
 
-    def delete(self, card_id: str, *, by: str = "", reason: str = "") -> None:
-        """Take a card out for good; what was done to it is remembered."""
-        card = self.store.bank.get(card_id)
-        self.store.bank.delete(card.id, by=self.workspace.person(by), reason=self._kept_reason([card], reason))
+    def delete(self, ids: str | Iterable[str], *, by: str = "", reason: str = "") -> list[str]:
+        """Take cards out for good, all or none; what was done to them is remembered."""
+        from sqlcrystal.serving.cards import kept_reason
 
-    def revoke(self, *, revoked_by: str = "", **which: Any) -> "Revocation":
-        """Undo a verifier (`by`, `signal`, `since`, `database`), and say which answers leaned on its cards."""
-        if any(
-            self.workspace.keeps_no_values(name)
-            for name in self.workspace.names()
-            if which.get("database") in (None, name)
-        ):
-            which.pop("reason", None)
-        return self.store.revoke(revoked_by=self.workspace.person(revoked_by), **which)
+        person = self._person(by)
+        cards = [self._card(name, Scope.MANAGE) for name in ([ids] if isinstance(ids, str) else ids)]
+        kept = kept_reason(self.workspace, (card.database for card in cards), reason)
+        names = list(dict.fromkeys(card.id for card in cards))
+        with self.store.transaction():
+            for name in names:
+                self.store.bank.delete(name, by=person, reason=kept)
+        return list(map(str, names))
 
-    def check(self, database: str | None = None, *, release: bool = False) -> "CheckReport":
-        """Run every card of a database again, and quarantine what fails."""
-        opened = self.workspace.open(self.workspace.choose(database))
-        from sqlcrystal.bank import check_cards
+    def revoke(
+        self,
+        *,
+        by: str | None = None,
+        signal: str | None = None,
+        since: str | None = None,
+        database: str | None = None,
+        reason: str = "",
+        revoked_by: str = "",
+        preview: bool = False,
+    ) -> Revoked:
+        """Undo a verifier: its cards leave service, its verdicts fall; with `preview` only tell which would."""
+        from sqlcrystal.serving.cards import kept_reason
 
-        quote = not self.workspace.keeps_no_values(opened.name)
-        return check_cards(self.store.bank, opened.database, release=release, quote=quote)
+        if by is None and signal is None and since is None:
+            raise UserError("revoke: give one or more of by, signal, since")
+        person = self._person(revoked_by)
+        name = self._one_or_all(database, Scope.MANAGE)
+        store = lookups.existing_store(self.workspace)
+        if preview:
+            cards = tuple(store.bank.find(database=name, signal=signal, admitted_by=by, since=since))
+            leaned = tuple(store.answers.leaning_on([card.id for card in cards]))
+        else:
+            kept = kept_reason(self.workspace, [name] if name else self.workspace.names(), reason)
+            gone = store.revoke(revoked_by=person, by=by, signal=signal, since=since, database=name, reason=kept)
+            cards, leaned = gone.cards, gone.leaned
+        shown = self._past(record for record in leaned if not record.twin_of)
+        return Revoked(revoked=tuple(card.id for card in cards), leaned=tuple(shown))
 
-    # ── opening and closing ──────────────────────────────────────────────────────────────────────────────────────────
+    def check(
+        self,
+        database: str | None = None,
+        *,
+        release: bool = False,
+        timeout: float = 30.0,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> "CheckReport":
+        """Run every card of a database again, and quarantine those that fail."""
+        from sqlcrystal.serving.cards import check_database
+
+        name = self.database(database, Scope.MANAGE)
+        return check_database(self.workspace, name, release=release, timeout=timeout, on_progress=on_progress)
+
+    def import_cards(self, entries: Iterable[Entry], *, by: str = "") -> "ImportReport":
+        """Bank every card of an export or of a study's run, all or none; those already there stay as they are."""
+        from sqlcrystal.serving.cards import import_all
+
+        self.caller.require_owner()
+        self._person(by)
+        return import_all(self.workspace, entries)
+
+    def export_cards(self, out: BinaryIO, database: str | None = None) -> int:
+        """Write cards of any status with their episodes and history as JSON lines; returns how many."""
+        from sqlcrystal.bank import export_jsonl
+
+        chosen = self._one_or_all(database, Scope.MANAGE)
+        return export_jsonl(lookups.existing_store(self.workspace).bank, out, database=chosen)
+
+    def forget(self, *, question: str | None = None, value: str | None = None, by: str = "") -> "Forgotten":
+        """Remove a question or a value wherever it was kept; counts stay."""
+        self.caller.require_owner()
+        person = self._person(by)
+        return lookups.existing_store(self.workspace).forget(by=person, question=question, value=value)
+
+    # ── worth and tests ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def value(self, database: str | None = None, *, effect_pp: float | None = None, since: str = "") -> "list[Value]":
+        """Say what memory is worth: the live lift with its interval, its cost, which cards earn, if it is known yet."""
+        from sqlcrystal.serving.value import values
+
+        if not self.workspace.store_exists():
+            return []
+        name = self._one_or_all(database)
+        return values(self.store, prices=self.prices, database=name, effect_pp=effect_pp, since=since)
+
+    def trend(self, database: str | None = None) -> "list[Look]":
+        """Give the live lift of a database as it stood after so many verdicts."""
+        from sqlcrystal.serving.trend import trend
+
+        return trend(self.store, self.database(database))
+
+    def test(self, tests: "Iterable[OwnTest]", database: str | None = None) -> "list[TestResult]":
+        """Ask the team's own tests with memory and without; nothing is kept of it."""
+        from sqlcrystal.serving.own_tests import run_tests
+
+        return run_tests(self.workspace, tests, choose=lambda name: self.database(name or database))
+
+    def make_benchmark(self, folder: Path, database: str | None = None) -> int:
+        """Write the confirmed answers as a benchmark of one's own; returns how many."""
+        from sqlcrystal.serving.own_tests import make_benchmark
+
+        chosen = self._one_or_all(database, Scope.MANAGE)
+        return make_benchmark(lookups.existing_store(self.workspace), folder, database=chosen)
+
+    # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def recognise(self, token: str) -> Caller | None:
+        """Name the holder of a token that stands now."""
+        grant = self.store.tokens.recognise(token)
+        return None if grant is None else Caller.of(grant)
+
+    def tokens(self) -> list[Grant]:
+        """List the tokens that reach no further than the caller manages."""
+        from sqlcrystal.serving.tokens import tokens_of
+
+        return tokens_of(self.workspace, self.caller)
+
+    def issue_token(
+        self,
+        person: str,
+        databases: Iterable[str] | None = None,
+        scopes: Iterable[Scope] = (Scope.ASK, Scope.JUDGE),
+        *,
+        days: float | None = None,
+        for_others: bool = False,
+    ) -> IssuedToken:
+        """Make a token, shown this once; `for_others` lets a manager make one in another person's name."""
+        from sqlcrystal.serving.tokens import issue
+
+        return issue(self.workspace, self.caller, person, databases, scopes, days=days, for_others=for_others)
+
+    def end_token(self, token_id: str) -> None:
+        """End a token at once, in every process."""
+        from sqlcrystal.serving.tokens import end
+
+        end(self.workspace, self.caller, token_id)
+
+    # ── the team's settings ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def store(self) -> "Store":
+        """The store behind it, for programs of the team's own; interfaces do not reach for it."""
+        return self.workspace.store
+
+    @property
+    def prices(self) -> Prices:
+        """The prices of tokens."""
+        return self.workspace.team.prices
+
+    @property
+    def model_spec(self) -> str | Mapping[str, Any]:
+        """The model as the settings name it."""
+        return self.workspace.team.model
+
+    def model_name(self) -> str:
+        """Name the model; where it cannot be opened, say why."""
+        try:
+            return self.workspace.model.name
+        except SqlcrystalError as error:
+            return str(error)
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether a look into the store takes microseconds: it is a file, and no server has to be asked."""
+        return self.store.is_file
+
+    def is_ready(self) -> bool:
+        """Tell whether the store answers."""
+        try:
+            self.store.answers.recent(limit=1)
+        except SqlcrystalError:
+            return False
+        return True
+
+    def warm_up(self) -> None:
+        """Load what the first question would wait for."""
+        from sqlcrystal.serving.warming import warm_up
+
+        warm_up(self.workspace)
 
     def close(self) -> None:
         """Close what was opened."""
         self.workspace.close()
 
-    def __enter__(self) -> "Crystal":
+    def __enter__(self: Self) -> Self:
         """Use it in a with statement."""
         return self
 
@@ -229,23 +512,82 @@ class Crystal:
         """Close it."""
         self.close()
 
-    def _set(self, ids: Iterable[str], status: CardStatus, *, by: str, reason: str) -> list[Card]:
-        cards = [self.store.bank.get(name) for name in ids]
-        kept = self._kept_reason(cards, reason)
-        return self.store.bank.set_statuses(
-            [card.id for card in cards], status, by=self.workspace.person(by), reason=kept
-        )
+    # ── the caller's name and reach ──────────────────────────────────────────────────────────────────────────────────
 
-    def _kept_reason(self, cards: Iterable[Card], reason: str) -> str:
-        """Why something was done to cards, in somebody's words: kept only where values may be."""
-        return "" if any(self.workspace.keeps_no_values(card.database) for card in cards) else reason
+    def _named(self, by: str) -> str:
+        """Name the person who acts: the caller, or at the keyboard another who is named."""
+        if by and by != self.caller.person and not self.caller.local:
+            raise Forbidden(f"by: you act as {self.caller.person!r}, not as {by!r}")
+        return by or self.caller.person
+
+    def _person(self, by: str) -> str:
+        """Name the person who vouches; refused when the team does not know them."""
+        return self.workspace.person(self._named(by))
+
+    def _judged(self, name: str, person: str) -> AnswerRecord:
+        return lookups.answer_for(self.workspace, self.caller, name, Scope.JUDGE, person=person)
+
+    def _card(self, name: str, scope: Scope) -> Card:
+        return lookups.card_for(self.workspace, self.caller, name, scope)
+
+    def _one_or_all(self, database: str | None, scope: Scope = Scope.ASK) -> str | None:
+        """Name one database, or none for all of them: at the keyboard all may be meant, elsewhere one must be."""
+        if self.caller.local:
+            return None if database is None else self.workspace.known_name(database)
+        return self.database(database, scope)
+
+    def _set_status(
+        self,
+        status: CardStatus,
+        ids: Iterable[str] | None,
+        matching: Mapping[str, str | None],
+        *,
+        by: str,
+        reason: str,
+    ) -> list[Card]:
+        from sqlcrystal.serving import cards
+
+        person = self._person(by)
+        filters = {"by" if name == "admitted" else name: value for name, value in matching.items() if value}
+        if (ids is None) != bool(filters):
+            raise UserError("cards: give either card ids, or one or more of database, signal, by, writer")
+        if ids is not None:
+            named = [self._card(name, Scope.MANAGE) for name in ids]
+            changing = [card for card in named if card.status is not status]
+            cards.set_status(self.workspace, changing, status, by=person, reason=reason)
+            return [self.store.bank.get(card.id) for card in named]
+        database = self._one_or_all(filters.pop("database", None), Scope.MANAGE)
+        with self.store.transaction():
+            changing = cards.matching_cards(self.workspace, status, {**filters, "database": database})
+            return cards.set_status(self.workspace, changing, status, by=person, reason=reason)
+
+    def _withholds(self, database: str) -> bool:
+        """Tell whether the caller may see no cell of a database."""
+        return self.caller.is_model and self.workspace.keeps_no_values(database)
+
+    def _shown(self, answer: ServedAnswer) -> ServedAnswer:
+        return answer.withheld() if self._withholds(answer.database) else answer
+
+    def _past(self, records: Iterable[AnswerRecord]) -> list[PastAnswer]:
+        verdict = self.store.answers.verdict
+        return [PastAnswer.of(record, verdict(record.id)) for record in records]
 
     def _state(self, name: str) -> DatabaseState:
+        entry = self.workspace.entry(name) or DatabaseEntry(url="")
+        manages = self.caller.allows(name, Scope.MANAGE)
+        state = DatabaseState(
+            name=name,
+            scopes=tuple(scope for scope in Scope if self.caller.allows(name, scope)),
+            values=entry.values,
+            replay=entry.replay,
+            hold_out=entry.hold_out,
+            place=without_password(entry.url) if manages else "",
+        )
         try:
             dialect = self.workspace.open(name).database.dialect
         except SqlcrystalError as error:
-            return DatabaseState(name=name, error=str(error))
-        return DatabaseState(name=name, dialect=dialect, cards=len(self.workspace.bank.cards(name)))
+            return replace(state, error=str(error))
+        return replace(state, dialect=dialect, cards=len(self.workspace.bank.cards(name)))
 
 
 def _name(answer: ServedAnswer | str) -> str:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from sqlcrystal.serving.answers import UsedCard
+from sqlcrystal.serving.documents import UsedCard
 from sqlcrystal.types import Call, Episode, Execution, Question, Retrieved, Row, Rows
 
 
@@ -33,3 +33,11 @@ class Draft(Struct, frozen=True, kw_only=True):
     def rows(self) -> tuple[Row, ...]:
         """The result's rows; none for SQL that failed."""
         return self.execution.rows if isinstance(self.execution, Rows) else ()
+
+
+class Vouched(Struct, frozen=True):
+    """The card that a team's own checks made of an answer, their words, and the verdict that now stands."""
+
+    card: str = ""
+    said: str = ""
+    verdict: str = ""

@@ -1,6 +1,6 @@
-"""A team's own tests: questions with the SQL or rows they must give, asked with memory and without."""
+"""A team's own tests and benchmark: questions with the SQL or rows they must give."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -8,12 +8,16 @@ from xml.etree import ElementTree
 import msgspec
 from msgspec import Struct
 
-from sqlcrystal.errors import DataError, UserError
+from sqlcrystal.bank import Store, Verdict
+from sqlcrystal.errors import BankError, DataError, UserError
 from sqlcrystal.scoring.rules import same_bag
 from sqlcrystal.serving.asking import as_question, draft_answer
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import Workspace
-from sqlcrystal.types import Failure, Row, Rows
+from sqlcrystal.types import CardStatus, Failure, Row, Rows
+
+QUESTIONS = "questions.jsonl"
+"""The file of a benchmark of one's own."""
 
 
 class OwnTest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,7 +32,7 @@ class OwnTest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether the order of the rows counts."""
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class TestResult(Struct, frozen=True, kw_only=True):
     """How one test went in each arm."""
 
     name: str
@@ -72,18 +76,17 @@ def read_tests(path: Path) -> list[OwnTest]:
     return tests
 
 
-def run_tests(workspace: Workspace, tests: Iterable[OwnTest], *, database: str | None = None) -> list[Result]:
+def run_tests(workspace: Workspace, tests: Iterable[OwnTest], *, choose: Callable[[str], str]) -> list[TestResult]:
     """Ask every test's question with memory and without; nothing is kept of it."""
-    return [_run(workspace, test, database) for test in tests]
+    return [_run(workspace, test, choose(test.database)) for test in tests]
 
 
-def _run(workspace: Workspace, test: OwnTest, database: str | None) -> Result:
-    name = workspace.choose(test.database or database)
+def _run(workspace: Workspace, test: OwnTest, name: str) -> TestResult:
     wanted = _wanted(workspace, name, test)
     question = as_question(test.question, name)
     drafts = {memory: draft_answer(workspace, question, with_memory=memory) for memory in (True, False)}
     why = {memory: _why(draft, wanted, ordered=test.ordered) for memory, draft in drafts.items()}
-    return Result(
+    return TestResult(
         name=test.name,
         database=name,
         right=not why[True],
@@ -112,7 +115,7 @@ def _why(draft: Draft, wanted: tuple[Row, ...], *, ordered: bool) -> str:
     return f"{len(draft.execution.rows)} rows that are not the {len(wanted)} wanted"
 
 
-def junit(results: Iterable[Result], *, suite: str) -> bytes:
+def junit(results: Iterable[TestResult], *, suite: str) -> bytes:
     """The results as JUnit XML: a test fails when its answer with memory is wrong."""
     outcomes = list(results)
     counts = {"tests": str(len(outcomes)), "failures": str(sum(not outcome.right for outcome in outcomes))}
@@ -137,3 +140,26 @@ def junit(results: Iterable[Result], *, suite: str) -> bytes:
 def _printable(text: str) -> str:
     """Text without the control characters that XML cannot hold."""
     return "".join(character for character in text if character.isprintable() or character in "\n\t")
+
+
+def make_benchmark(store: Store, folder: Path, *, database: str | None = None) -> int:
+    """Write one line for each question whose verdict stands and whose card is served; returns how many."""
+    lines: dict[tuple[str, str], bytes] = {}
+    for decision in store.decisions.all(database=database):
+        standing = store.decisions.standing(decision.answer) if decision.answer else None
+        if standing is None or standing.id != decision.id or not decision.card:
+            continue
+        if decision.verdict not in (Verdict.CONFIRMED, Verdict.CORRECTED):
+            continue
+        try:
+            card = store.bank.get(decision.card)
+        except BankError:
+            continue  # deleted or forgotten since
+        if card.status is CardStatus.ACTIVE:
+            entry = {"id": card.id, "database": card.database, "question": card.question.text, "sql": card.sql}
+            lines[card.database, card.question.text] = msgspec.json.encode(entry)
+    if not lines:
+        raise DataError(f"{store.where}: no confirmed answers{f' over {database}' if database else ''} to make one of")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / QUESTIONS).write_bytes(b"\n".join(lines.values()) + b"\n")
+    return len(lines)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, Proposal
+from sqlcrystal.bank import AnswerRecord, Entry, Proposal
 from sqlcrystal.errors import UserError
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
@@ -47,23 +47,37 @@ def kept_trace(opened: OpenDatabase, episode: Episode | None) -> Episode | None:
 
 
 def kept_card(workspace: Workspace, record: AnswerRecord, card: Card) -> Card:
-    """A card without values: its question, query and text; its id is of what is left."""
-    from sqlcrystal.databases.masks import UNREADABLE
+    """Take the values out of a card for an answer."""
+    sql = masked_like(workspace, workspace.open(record.database), record, card.sql)
+    return _without_values(card, record.question, sql)
 
-    opened = workspace.open(record.database)
+
+def kept_entry(workspace: Workspace, entry: Entry) -> Entry:
+    """Take the values out of a card that comes from elsewhere; its episode and the words of its history go."""
+    from sqlcrystal.databases.masks import is_masked
+
+    card = entry.card
+    masked = masked_query(workspace.open(card.database), card.question.text, card.sql)
+    done = is_masked(card.sql)  # it comes from a store that keeps no values either
+    question, sql = (card.question.text, card.sql) if done else (masked.question, masked.sql or "")
+    history = tuple(replace(change, before="", after="", reason="") for change in entry.history)
+    return Entry(card=_without_values(card, question, sql), history=history)
+
+
+def _without_values(card: Card, question: str, sql: str) -> Card:
+    """Write a card anew from its masked question and query; its id is of what is left."""
+    from sqlcrystal.databases.masks import UNREADABLE
     from sqlcrystal.writing.card import estimate_tokens
     from sqlcrystal.writing.verbatim import render
 
-    sql = masked_like(workspace, opened, record, card.sql)
     if UNREADABLE in (sql, card.sql):
-        raise UserError(f"answer {record.id}: its values cannot be told from the rest of its SQL; it makes no card")
-    text = render(record.question, sql)
-    name = hashlib.sha256("\0".join([card.database, card.writer, record.question, sql]).encode())
-    question = Question(id=name.hexdigest()[16:32], database=card.database, text=record.question)
+        raise UserError(f"card {card.id}: its values cannot be told from the rest of its SQL; it is not kept")
+    text = render(question, sql)
+    name = hashlib.sha256("\0".join([card.database, card.writer, question, sql]).encode())
     return replace(
         card,
         id=type(card.id)(name.hexdigest()[:16]),
-        question=question,
+        question=Question(id=name.hexdigest()[16:32], database=card.database, text=question),
         sql=sql,
         text=text,
         tokens=estimate_tokens(text),

@@ -8,8 +8,9 @@ from sqlcrystal import pipeline
 from sqlcrystal.errors import ModelError
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Check, Database, Solver
-from sqlcrystal.serving.answers import Event, Notify, UsedCard
+from sqlcrystal.serving.answers import Event, Notify
 from sqlcrystal.serving.clock import ClockedModel
+from sqlcrystal.serving.documents import UsedCard
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving import SingleShot

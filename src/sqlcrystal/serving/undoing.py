@@ -1,32 +1,30 @@
 """Taking a verdict back: its card leaves service, and what it had put out of service returns."""
 
-from sqlcrystal.bank import Verdict
+from sqlcrystal.bank import AnswerRecord, Verdict
 from sqlcrystal.bank.records import JUDGED, REPLACED_BY
 from sqlcrystal.errors import UserError
-from sqlcrystal.serving.banking import Ruling
+from sqlcrystal.serving.documents import Ruling
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import CardId, CardStatus
 
 
-def undo(workspace: Workspace, name: str, *, by: str = "") -> Ruling:
+def undo(workspace: Workspace, record: AnswerRecord, *, by: str) -> Ruling:
     """Undo the verdict that stands on an answer; what was said stays on record."""
-    person = workspace.person(by)
     store = workspace.store
     with store.transaction():
-        record = store.answers.get(name)
         standing = store.decisions.standing(record.id)
         if standing is None or standing.verdict not in JUDGED:
             raise UserError(f"answer {record.id}: no verdict stands on it")
-        decided = store.decisions.decide(record.id, Verdict.UNDONE, by=person, signal="user")
+        decided = store.decisions.decide(record.id, Verdict.UNDONE, by=by, signal="user")
         reason = f"verdict on answer {record.id} undone"
         if standing.card:
-            store.bank.set_statuses([standing.card], CardStatus.DISABLED, by=person, reason=reason)
+            store.bank.set_statuses([standing.card], CardStatus.DISABLED, by=by, reason=reason)
         caused = {f"{REPLACED_BY}{standing.card}", f"answer {record.id} was rejected"}
         same = store.bank.find(database=record.database, status=CardStatus.DISABLED, question=record.question)
         back = [card.id for card in same if _last_reason(workspace, card.id) in caused and card.id != standing.card]
         answered = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)
         back = [] if answered else back[-1:]
-        store.bank.set_statuses(back, CardStatus.ACTIVE, by=person, reason=reason)
+        store.bank.set_statuses(back, CardStatus.ACTIVE, by=by, reason=reason)
     return Ruling(
         id=record.id,
         database=record.database,

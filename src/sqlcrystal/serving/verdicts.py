@@ -2,17 +2,17 @@
 
 from datetime import UTC, datetime
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlcrystal.admission import UserConfirmation
-from sqlcrystal.bank import AnswerRecord, Proposal, Store, Verdict
+from sqlcrystal.bank import AnswerRecord, Proposal, Verdict
 from sqlcrystal.databases.symptoms import symptoms
-from sqlcrystal.errors import UserError
+from sqlcrystal.errors import ModelError, RecordingMiss, UserError
 from sqlcrystal.pipeline import admit
 from sqlcrystal.serving.asking import as_question
-from sqlcrystal.serving.banking import Ruling, bank_card, new_proposal_id, reject_answer
+from sqlcrystal.serving.banking import bank_card, keep_rejection, new_proposal_id
 from sqlcrystal.serving.clock import ClockedModel
+from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
 from sqlcrystal.serving.solving import OnceEach, mend, presented
 from sqlcrystal.serving.usefulness import result_digest
@@ -21,74 +21,61 @@ from sqlcrystal.solving import SingleShot
 from sqlcrystal.types import Attempt, Episode, Failure, Rows
 from sqlcrystal.writing import Verbatim
 
-LAST = "last"
 
-
-class Correction(Struct, frozen=True, kw_only=True):
-    """A user's own SQL, banked as theirs, with what it returns."""
-
-    ruling: Ruling
-    sql: str
-    rows: Rows
-
-
-class Rejection(Struct, frozen=True, kw_only=True):
-    """A rejection, and what a repair came to: SQL that is only proposed, with what it returns."""
-
-    ruling: Ruling
-    proposal: Proposal | None = None
-    rows: Rows | None = None
-
-
-def confirm(workspace: Workspace, answer: AnswerRecord | str, *, by: str = "", note: str = "") -> Ruling:
-    """Vouch for an answer, or for what a repair proposed: it becomes a card."""
-    person = workspace.person(by)
-    if isinstance(answer, str) and answer.startswith("p-"):
-        proposal = _store(workspace).decisions.proposal(answer)
-        record = workspace.store.answers.get(proposal.answer)
-        episode = proposal.episode or replace(
-            _episode(workspace, record), source="adapted", sql=proposal.sql, rounds=()
-        )
-        return _bank(workspace, record, episode, by=person, note=note, verdict=Verdict.CORRECTED, proposal=proposal.id)
-    record = _answer(workspace, answer, person) if isinstance(answer, str) else answer
+def confirm_answer(workspace: Workspace, record: AnswerRecord, *, by: str, note: str = "") -> Ruling:
+    """Vouch for an answer: it becomes a card."""
     if record.sql is None or record.error:
-        raise UserError(f"answer {record.id}: there is nothing to confirm, its SQL does not run; reject it with --sql")
-    return _bank(workspace, record, _episode(workspace, record), by=person, note=note, verdict=Verdict.CONFIRMED)
+        raise UserError(f"answer {record.id}: there is nothing to confirm, its SQL does not run; give the right SQL")
+    return _bank(workspace, record, _episode(workspace, record), by=by, note=note, verdict=Verdict.CONFIRMED)
 
 
-def correct(workspace: Workspace, name: str, sql: str, *, by: str = "", note: str = "") -> Correction:
-    """Take a user's own SQL for an answer's question, if the guard lets it through and it runs."""
-    person = workspace.person(by)
-    record = _answer(workspace, name, person)
+def confirm_proposal(workspace: Workspace, proposal: Proposal, *, by: str, note: str = "") -> Ruling:
+    """Vouch for what a repair proposed: it becomes a card in place of the answer."""
+    record = workspace.store.answers.get(proposal.answer)
+    episode = proposal.episode or replace(_episode(workspace, record), source="adapted", sql=proposal.sql, rounds=())
+    return _bank(workspace, record, episode, by=by, note=note, verdict=Verdict.CORRECTED, proposal=proposal.id)
+
+
+def correct_answer(workspace: Workspace, record: AnswerRecord, sql: str, *, by: str, note: str = "") -> Correction:
+    """Take a person's own SQL for an answer's question, if the guard lets it through and it runs."""
     opened = workspace.open(record.database)
-    execution = opened.database.execute(sql)
-    if isinstance(execution, Failure):
-        raise UserError(f"--sql: {execution.kind}: {execution.message}; nothing was changed")
+    execution = must_run(opened, sql)
     episode = replace(_episode(workspace, record), source="user", sql=sql, rounds=())
     same = record.sql is not None and record.sql.strip() == sql.strip() and not record.error
     verdict = Verdict.CONFIRMED if same else Verdict.CORRECTED
     now = opened.database.fingerprint()
-    ruling = _bank(workspace, record, episode, by=person, note=note, verdict=verdict, fingerprint=now)
-    return Correction(ruling=ruling, sql=sql, rows=execution)
+    ruling = _bank(workspace, record, episode, by=by, note=note, verdict=verdict, fingerprint=now)
+    return Correction.of(ruling, sql, execution)
 
 
-def reject(workspace: Workspace, name: str, *, by: str = "", note: str = "", repair: bool = True) -> Rejection:
-    """Say that an answer is wrong; a repair, told the note, proposes another. Nothing is kept if the model fails."""
-    person = workspace.person(by)
-    if name.startswith("p-"):
-        proposal = _store(workspace).decisions.proposal(name)
-        record = workspace.store.answers.get(proposal.answer)
-        return Rejection(
-            ruling=reject_answer(workspace, record, by=person, signal="user", note=note, proposal=proposal.id)
-        )
-    record = _answer(workspace, name, person)
-    # A question that was kept without its values cannot be repaired once nobody remembers it as it was spoken.
+def must_run(opened: OpenDatabase, sql: str) -> Rows:
+    """Run SQL that is to be stored behind the guard; refuse it where it fails."""
+    execution = opened.database.execute(sql)
+    if isinstance(execution, Failure):
+        raise UserError(f"sql: {execution.kind}: {execution.message}; nothing was changed")
+    return execution
+
+
+def reject_answer(
+    workspace: Workspace, record: AnswerRecord, *, by: str, note: str = "", repair: bool = True
+) -> Rejection:
+    """Say that an answer is wrong; a repair, told the note, proposes another.
+
+    The verdict is a person's word, so it is kept also where the model fails; `trouble` then says why nothing is
+    proposed.
+    """
+    opened = workspace.open(record.database)
+    # A question that was kept without its values cannot be repaired once this process has forgotten its words.
     spoken = not workspace.keeps_no_values(record.database) or bool(workspace.heard(record.id))
-    repaired = _repair(workspace, workspace.open(record.database), record, note) if repair and spoken else None
+    repaired, trouble = None, ""
+    try:
+        repaired = _repair(workspace, opened, record, note) if repair and spoken else None
+    except (ModelError, RecordingMiss) as error:
+        trouble = str(error)
     with workspace.store.transaction():
-        ruling = reject_answer(workspace, record, by=person, signal="user", note=note)
+        ruling = keep_rejection(workspace, record, by=by, signal="user", note=note)
         if repaired is None:
-            return Rejection(ruling=ruling)
+            return Rejection.of(ruling, trouble=trouble)
         episode, rows = repaired
         proposal = Proposal(
             id=new_proposal_id(),
@@ -99,8 +86,14 @@ def reject(workspace: Workspace, name: str, *, by: str = "", note: str = "", rep
             note=note,
             episode=episode,
         )
-        workspace.store.decisions.propose(kept_proposal(workspace, workspace.open(record.database), record, proposal))
-    return Rejection(ruling=ruling, proposal=proposal, rows=rows)
+        workspace.store.decisions.propose(kept_proposal(workspace, opened, record, proposal))
+    return Rejection.of(ruling, Proposed.returning(Result.of(rows), id=proposal.id, sql=proposal.sql))
+
+
+def reject_proposal(workspace: Workspace, proposal: Proposal, *, by: str, note: str = "") -> Rejection:
+    """Say that a proposal is no better than the answer it was made for."""
+    record = workspace.store.answers.get(proposal.answer)
+    return Rejection.of(keep_rejection(workspace, record, by=by, signal="user", note=note, proposal=proposal.id))
 
 
 def _bank(
@@ -147,18 +140,6 @@ def _repair(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, no
     return (episode, rows) if episode is not None and isinstance(rows, Rows) else None
 
 
-def _answer(workspace: Workspace, name: str, person: str) -> AnswerRecord:
-    """The answer that is meant; `last` is the latest that this person asked for."""
-    if name == LAST:
-        latest = [record for record in _store(workspace).answers.recent(limit=200) if record.asked_by == person]
-        if not latest:
-            raise UserError(f"answer {LAST}: {person} has not asked anything here lately; give an id")
-        return latest[0]
-    if name.startswith("p-"):
-        name = _store(workspace).decisions.proposal(name).answer
-    return _store(workspace).answers.get(name)
-
-
 def _episode(workspace: Workspace, record: AnswerRecord) -> Episode:
     """How an answer came about; where that was not kept, what the answer itself says."""
     kept = workspace.store.answers.trace(record.id)
@@ -166,9 +147,3 @@ def _episode(workspace: Workspace, record: AnswerRecord) -> Episode:
         return kept
     question = as_question(record.question, record.database)
     return Episode(attempt=Attempt(question=question, calls=(), sql=record.sql), source="success", sql=record.sql or "")
-
-
-def _store(workspace: Workspace) -> Store:
-    if not workspace.store_exists():
-        raise UserError(f"{workspace.team.store}: there is no store here yet; ask first")
-    return workspace.store

@@ -1,6 +1,5 @@
 """What a team works with: its databases, model, embedder and store, each opened when it is first needed."""
 
-import getpass
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +14,7 @@ from sqlcrystal.errors import ConfigError, UserError
 from sqlcrystal.once import Once
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Bank, Database, Embedder, LanguageModel, Retriever
+from sqlcrystal.serving.callers import current_user
 from sqlcrystal.serving.clock import ClockedDatabase
 from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_place, without_password
 from sqlcrystal.solving import Presenter
@@ -127,11 +127,21 @@ class Workspace:
         """Where databases were asked before without settings, the last one first."""
         return self.store.places.all() if self.store_exists() else []
 
+    def known_name(self, name: str) -> str:
+        """Name a database as its cards do: by its name, or opened by its URL or file."""
+        if name in self.names() or not is_location(name):
+            return name
+        return self.add(name)
+
+    def entry(self, name: str) -> DatabaseEntry | None:
+        """Give the settings of a database that settings or this session name."""
+        return self._named_here.get(name) or self.team.databases.get(name)
+
     def _place(self, name: str) -> "Place | None":
         return next((place for place in self.known_places() if place.database == name), None)
 
     def _entry(self, name: str) -> DatabaseEntry:
-        entry = self._named_here.get(name) or self.team.databases.get(name)
+        entry = self.entry(name)
         if entry is None:
             place = self._place(name)
             if place is None:
@@ -192,8 +202,8 @@ class Workspace:
     # ── what is known and never kept ─────────────────────────────────────────────────────────────────────────────────
 
     def keeps_no_values(self, name: str) -> bool:
-        """Whether nothing that is kept may hold a value of this database; asked without opening it."""
-        entry = self._named_here.get(name) or self.team.databases.get(name)
+        """Tell whether nothing that is kept may hold a value of this database; asked without opening it."""
+        entry = self.entry(name)
         return entry is not None and entry.values == "never"
 
     def hear(self, answer: str, question: str) -> None:
@@ -270,11 +280,3 @@ def _open(entry: DatabaseEntry, name: str | None) -> Database:
         )
     except OSError as error:
         raise UserError(f"database {name or entry.url}: cannot be opened ({error.strerror})") from error
-
-
-def current_user() -> str:
-    """Who is at the keyboard."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "unknown user"

@@ -25,7 +25,7 @@ class Size(NamedTuple):
     shown: str
 
 
-SIZES = (Size(720, 220, 28, "at-workspace"), Size(332, 112, 13, "on-phone"))
+SIZES = (Size(720, 220, 28, "at-desk"), Size(332, 112, 13, "on-phone"))
 BAR_HEIGHT = 24
 
 

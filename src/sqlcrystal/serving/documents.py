@@ -1,0 +1,307 @@
+"""Records as they look outside: declared once here, and used by --json, HTTP, MCP, the chat interface and the page."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlcrystal.bank import AnswerRecord, Change, Entry, Grant, Scope, Verdict, Waiting
+from sqlcrystal.types import Card, CardId, CardStatus, Execution, Failure, Row, Rows
+
+DOES_NOT_RUN = "does not run"
+"""All that is said of an error that may cite a value."""
+
+
+def document(record: Struct) -> dict[str, Any]:
+    """Write a record as JSON would hold it."""
+    written: dict[str, Any] = msgspec.to_builtins(record)
+    return written
+
+
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class UsedCard(Struct, frozen=True, kw_only=True):
+    """A card that stood in the prompt, the score that brought it up, and its verifier."""
+
+    id: CardId
+    score: float
+    signal: str
+    by: str
+    question: str
+
+    @classmethod
+    def of(cls, card: Card, score: float) -> "UsedCard":
+        """Describe a card as an answer shows it."""
+        return cls(
+            id=card.id, score=score, signal=card.admission.signal, by=card.admission.by, question=card.question.text
+        )
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """A stored query with its literals exchanged for the question's, to be looked at and confirmed by its id."""
+
+    id: str
+    card: CardId
+    sql: str
+    exchanged: tuple[tuple[str, str], ...]
+
+
+class PastAnswer(Struct, frozen=True, kw_only=True):
+    """An answer as history lists it."""
+
+    id: str
+    database: str
+    question: str
+    at: str
+    asked_by: str
+    verdict: str
+    """Empty while it waits for one."""
+
+    @classmethod
+    def of(cls, record: AnswerRecord, verdict: str) -> "PastAnswer":
+        """Describe an answer that was kept."""
+        return cls(
+            id=record.id,
+            database=record.database,
+            question=record.question,
+            at=record.at,
+            asked_by=record.asked_by,
+            verdict=verdict,
+        )
+
+
+class WaitingAnswer(Struct, frozen=True, kw_only=True):
+    """A question that waits for a verdict, with the reasons that make one useful."""
+
+    id: str
+    database: str
+    question: str
+    sql: str | None
+    at: str
+    asked: int
+    spread: float
+    conflict: float
+    error: str
+    proposals: tuple[str, ...] = ()
+    """Ids of the repairs that were proposed for it."""
+
+    @classmethod
+    def of(cls, waiting: Waiting, proposals: tuple[str, ...]) -> "WaitingAnswer":
+        """Describe an entry of the queue."""
+        answer = waiting.answer
+        return cls(
+            id=answer.id,
+            database=answer.database,
+            question=answer.question,
+            sql=answer.sql,
+            at=answer.at,
+            asked=waiting.asked,
+            spread=waiting.spread,
+            conflict=waiting.conflict,
+            error=answer.error,
+            proposals=proposals,
+        )
+
+
+# ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """The rows of a statement; `error` where it did not run."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    row_count: int = 0
+    truncated: bool = False
+    seconds: float = 0.0
+    error: str = ""
+
+    @classmethod
+    def of(cls, execution: Execution) -> "Result":
+        """Describe an execution, failed or not."""
+        if isinstance(execution, Failure):
+            return cls(seconds=execution.seconds, error=f"{execution.kind}: {execution.message}")
+        return cls(
+            columns=execution.columns, rows=execution.rows, row_count=len(execution.rows), seconds=execution.seconds
+        )
+
+    def limited(self, most: int) -> "Result":
+        """Leave out the rows beyond so many; `row_count` and `truncated` tell that there are more."""
+        return replace(self, rows=self.rows[:most], truncated=True) if len(self.rows) > most else self
+
+    def withheld(self) -> "Result":
+        """Leave out every cell, and the figures that a statement can make spell out a cell."""
+        return Result(row_count=min(self.row_count, 1), error=DOES_NOT_RUN if self.error else "")
+
+
+# ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Ruling(Struct, frozen=True, kw_only=True):
+    """A verdict as it stands: on which answer, the card it made, and the cards it took out of service."""
+
+    id: str
+    database: str
+    verdict: Verdict
+    by: str
+    signal: str
+    card: CardId
+    replaced: tuple[CardId, ...] = ()
+    memory: bool = True
+    """Whether the answer was given with memory: told only now, so that it could not sway the verdict."""
+    new: bool = True
+    """False when the same had been said before."""
+
+
+class Correction(Ruling, frozen=True, kw_only=True):
+    """A person's own SQL, banked as theirs, with its rows."""
+
+    sql: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    row_count: int
+
+    @classmethod
+    def of(cls, ruling: Ruling, sql: str, rows: Rows) -> "Correction":
+        """Add to a ruling the SQL that a person gave, and its rows."""
+        said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
+        return cls(**said, sql=sql, columns=rows.columns, rows=rows.rows, row_count=len(rows.rows))
+
+
+class Proposed(Result, frozen=True, kw_only=True):
+    """SQL that a repair came to, with its rows; no card until it is confirmed by its id."""
+
+    id: str
+    sql: str
+
+    @classmethod
+    def returning(cls, result: Result, *, id: str, sql: str) -> "Proposed":
+        """Describe a proposal with the rows it gives."""
+        return cls(id=id, sql=sql, **{name: getattr(result, name) for name in Result.__struct_fields__})
+
+
+class Rejection(Ruling, frozen=True, kw_only=True):
+    """A rejection, and the other answer that a repair proposed, if it found one."""
+
+    proposal: Proposed | None = None
+    trouble: str = ""
+    """Why the model could propose nothing."""
+
+    @classmethod
+    def of(cls, ruling: Ruling, proposal: Proposed | None = None, *, trouble: str = "") -> "Rejection":
+        """Add to a ruling the answer that a repair proposed."""
+        said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
+        return cls(**said, proposal=proposal, trouble=trouble)
+
+
+# ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CardDocument(Struct, frozen=True, kw_only=True):
+    """A card as lists show it."""
+
+    id: CardId
+    database: str
+    question: str
+    sql: str
+    status: CardStatus
+    signal: str
+    by: str
+    at: str
+    writer: str
+    source: str
+    tokens: int
+
+    @classmethod
+    def of(cls, card: Card) -> "CardDocument":
+        """Describe a card."""
+        return cls(**_listed(card))
+
+
+class WholeCard(CardDocument, frozen=True, kw_only=True):
+    """A card with its text, the first attempt it came from, and its history."""
+
+    text: str
+    first_attempt: str | None
+    history: tuple[Change, ...]
+
+    @classmethod
+    def of_entry(cls, entry: Entry) -> "WholeCard":
+        """Describe a card with everything the bank knows of it."""
+        attempt = entry.episode.attempt.sql if entry.episode else None
+        return cls(**_listed(entry.card), text=entry.card.text, first_attempt=attempt, history=entry.history)
+
+
+def _listed(card: Card) -> dict[str, Any]:
+    given = card.admission
+    same = {name: getattr(card, name) for name in ("id", "database", "sql", "status", "writer", "source", "tokens")}
+    return {**same, "question": card.question.text, "signal": given.signal, "by": given.by, "at": given.at}
+
+
+class Revoked(Struct, frozen=True, kw_only=True):
+    """The cards that a revocation took out, and the answers that had leaned on them."""
+
+    revoked: tuple[CardId, ...]
+    leaned: tuple[PastAnswer, ...]
+
+
+# ── databases and tokens ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class DatabaseState(Struct, frozen=True, kw_only=True):
+    """One database that can be asked: its engine and cards, how it is served, or why it cannot be reached."""
+
+    name: str
+    dialect: str = ""
+    cards: int = 0
+    error: str = ""
+    scopes: tuple[Scope, ...] = ()
+    """The caller's own."""
+    values: str = "allowed"
+    replay: bool = False
+    hold_out: float = 0.0
+    place: str = ""
+    """Told to those who manage it, without a password."""
+
+
+class TokenDocument(Struct, frozen=True, kw_only=True):
+    """A token without the token."""
+
+    id: str
+    person: str
+    scopes: tuple[tuple[str, Scope], ...]
+    made_at: str
+    made_by: str
+    ends_at: str
+    revoked_at: str
+    state: str
+
+    @classmethod
+    def of(cls, grant: Grant) -> "TokenDocument":
+        """Describe a token."""
+        return cls(**_granted(grant))
+
+
+class IssuedToken(TokenDocument, frozen=True, kw_only=True):
+    """A new token, shown this once."""
+
+    token: str
+
+    @classmethod
+    def issued(cls, token: str, grant: Grant) -> "IssuedToken":
+        """Describe a token with the token."""
+        return cls(**_granted(grant), token=token)
+
+
+def _granted(grant: Grant) -> dict[str, Any]:
+    same = ("id", "person", "made_at", "made_by", "ends_at", "revoked_at", "state")
+    return {**{name: getattr(grant, name) for name in same}, "scopes": tuple(sorted(grant.scopes))}
+
+
+class SchemaDocument(Struct, frozen=True, kw_only=True, rename={"ddl": "schema"}):
+    """A database's tables as prompts show them."""
+
+    database: str
+    ddl: str

@@ -1,0 +1,107 @@
+"""Databases, answers, proposals and cards by name, for one caller: what they may not see is not there."""
+
+from typing import TYPE_CHECKING
+
+from sqlcrystal.bank import AnswerRecord, Proposal, Scope
+from sqlcrystal.errors import BankError, ConfigError, NotFound, UserError
+from sqlcrystal.serving.callers import Caller
+from sqlcrystal.serving.workspace import Workspace
+from sqlcrystal.types import Card
+
+if TYPE_CHECKING:
+    from sqlcrystal.bank import Store
+
+LAST = "last"
+"""Names the latest answer that the person at the keyboard asked for."""
+PROPOSAL_MARK = "p-"
+_LOOKED_AT = 200
+
+
+def database_for(workspace: Workspace, caller: Caller, name: str | None, scope: Scope = Scope.ASK) -> str:
+    """Find the database that is meant: the one named, or else the only one that the caller sees."""
+    if caller.local:
+        return workspace.choose(name)
+    # Only names: a path or URL would be opened, which only the owner of the machine may do.
+    seen = caller.seen(workspace.names())
+    if name is None:
+        if len(seen) != 1:
+            raise ConfigError(f"database: say which; choose from {', '.join(seen) or 'none'}")
+        name = seen[0]
+    if name not in seen:
+        raise NotFound(f"no database {name!r} here, or not for you")
+    caller.require(name, scope, sought=f"database {name!r}")
+    return name
+
+
+def answer_for(
+    workspace: Workspace, caller: Caller, name: str, scope: Scope = Scope.ASK, *, person: str = ""
+) -> AnswerRecord:
+    """Find an answer by its id; at the keyboard also by the start of it, by a proposal's, or as the last one."""
+    store = existing_store(workspace)
+    if caller.local:
+        return _answer_at_keyboard(store, name, person or caller.person)
+    missing = NotFound(f"no answer {name[:40]!r} here, or not for you")
+    try:
+        record = store.answers.get(name)
+    except BankError:
+        raise missing from None
+    # The answer of the other arm, where both were asked, stays hidden: it would tell the judge which arm they see.
+    if record.id != name or record.twin_of or not caller.sees(record.database):
+        raise missing
+    caller.require(record.database, scope, sought="answer")
+    return record
+
+
+def proposal_for(workspace: Workspace, caller: Caller, name: str) -> Proposal:
+    """Find a proposal by its id."""
+    missing = NotFound(f"no proposal {name[:40]!r} here, or not for you")
+    try:
+        proposal = existing_store(workspace).decisions.proposal(name)
+    except BankError as error:
+        raise (NotFound(str(error)) if caller.local else missing) from None
+    if not caller.sees(proposal.database):
+        raise missing
+    caller.require(proposal.database, Scope.JUDGE, sought="proposal")
+    return proposal
+
+
+def card_for(workspace: Workspace, caller: Caller, name: str, scope: Scope = Scope.ASK) -> Card:
+    """Find a card by its id; at the keyboard also by the start of it."""
+    missing = NotFound(f"no card {name[:40]!r} here, or not for you")
+    try:
+        card = existing_store(workspace).bank.get(name)
+    except BankError as error:
+        raise (NotFound(str(error)) if caller.local else missing) from None
+    if not caller.local and (card.id != name or not caller.sees(card.database)):
+        raise missing
+    caller.require(card.database, scope, sought="card")
+    return card
+
+
+def known_card(workspace: Workspace, name: str) -> Card | None:
+    """Find a card that an answer used, unless it was deleted since."""
+    try:
+        return workspace.store.bank.get(name)
+    except BankError:
+        return None
+
+
+def existing_store(workspace: Workspace) -> "Store":
+    """Open the store, which must be there already: looking does not make one."""
+    if not workspace.store_exists():
+        raise UserError(f"{workspace.team.store}: there is no store here yet; ask first")
+    return workspace.store
+
+
+def _answer_at_keyboard(store: "Store", name: str, person: str) -> AnswerRecord:
+    if name == LAST:
+        latest = [record for record in store.answers.recent(limit=_LOOKED_AT) if record.asked_by == person]
+        if not latest:
+            raise NotFound(f"answer {LAST}: {person} has not asked anything here lately; give an id")
+        return latest[0]
+    try:
+        if name.startswith(PROPOSAL_MARK):
+            name = store.decisions.proposal(name).answer
+        return store.answers.get(name)
+    except BankError as error:
+        raise NotFound(str(error)) from None

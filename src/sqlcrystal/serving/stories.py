@@ -1,0 +1,96 @@
+"""An answer or a card with everything that belongs to it, for a page that shows all of it."""
+
+from msgspec import Struct
+
+from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope
+from sqlcrystal.bank.records import JUDGED
+from sqlcrystal.serving.callers import Caller
+from sqlcrystal.serving.documents import PastAnswer
+from sqlcrystal.serving.lookups import known_card
+from sqlcrystal.serving.workspace import Workspace
+from sqlcrystal.types import Card, Episode
+
+
+class CardInUse(Struct, frozen=True, kw_only=True):
+    """A card that an answer used, its score, and how the answers fared that it stood in."""
+
+    card: Card
+    score: float
+    effect: CardEffect | None
+
+
+class AnswerStory(Struct, frozen=True, kw_only=True):
+    """An answer with its trace, its verdict, its cards, and the repair that was proposed for it."""
+
+    record: AnswerRecord
+    dialect: str
+    may_judge: bool
+    trace: Episode | None
+    verdict: Decision | None
+    cards: tuple[CardInUse, ...]
+    proposal: Proposal | None
+    exchanged: tuple[tuple[str, str], ...]
+    """Which values of the replayed card's question stand for which in this one."""
+
+
+class CardStory(Struct, frozen=True, kw_only=True):
+    """A card with its history, how its answers fared, and whether the schema is still the one it ran under."""
+
+    entry: Entry
+    dialect: str
+    may_manage: bool
+    same_schema: bool
+    effect: CardEffect | None
+    leaned: tuple[PastAnswer, ...]
+    """The answers that it stood in, oldest first."""
+
+
+def standing_verdict(workspace: Workspace, record: AnswerRecord) -> Decision | None:
+    """Find the verdict that says whether an answer is right; one that was taken back is none."""
+    standing = workspace.store.decisions.standing(record.id)
+    return standing if standing is not None and standing.verdict in JUDGED else None
+
+
+def answer_story(workspace: Workspace, caller: Caller, record: AnswerRecord) -> AnswerStory:
+    """Gather what belongs to an answer."""
+    store = workspace.store
+    dialect = workspace.open(record.database).database.dialect
+    effects = {effect.card: effect for effect in store.answers.effects(record.database)} if record.cards else {}
+    used = [(known_card(workspace, use.card), use.score) for use in record.cards]
+    cards = tuple(
+        CardInUse(card=card, score=score, effect=effects.get(card.id)) for card, score in used if card is not None
+    )
+    proposals = store.decisions.proposals(answer=record.id)
+    return AnswerStory(
+        record=record,
+        dialect=dialect,
+        may_judge=caller.allows(record.database, Scope.JUDGE),
+        trace=store.answers.trace(record.id),
+        verdict=standing_verdict(workspace, record),
+        cards=cards,
+        proposal=proposals[-1] if proposals else None,
+        exchanged=_exchanged(record, cards, dialect),
+    )
+
+
+def card_story(workspace: Workspace, caller: Caller, entry: Entry) -> CardStory:
+    """Gather what belongs to a card."""
+    store, card = workspace.store, entry.card
+    database = workspace.open(card.database).database
+    leaning = [record for record in store.answers.leaning_on([card.id]) if not record.twin_of]
+    return CardStory(
+        entry=entry,
+        dialect=database.dialect,
+        may_manage=caller.allows(card.database, Scope.MANAGE),
+        same_schema=card.fingerprint == database.fingerprint(),
+        effect=next((each for each in store.answers.effects(card.database) if each.card == card.id), None),
+        leaned=tuple(PastAnswer.of(record, store.answers.verdict(record.id)) for record in leaning),
+    )
+
+
+def _exchanged(record: AnswerRecord, cards: tuple[CardInUse, ...], dialect: str) -> tuple[tuple[str, str], ...]:
+    if not record.replayed or not cards:
+        return ()
+    from sqlcrystal.serving.parameters import other_values
+
+    return other_values(cards[0].card, record.question, dialect)
