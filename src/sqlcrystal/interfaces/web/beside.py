@@ -1,20 +1,16 @@
 """What stands beside an answer's SQL: a repair that was proposed, or a near card that says something else."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sqlcrystal.bank import AnswerRecord
-from sqlcrystal.errors import BankError
-from sqlcrystal.interfaces.server.reach import known_card
+from sqlcrystal.bank import Scope
+from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
-from sqlcrystal.interfaces.web.tables import PAGE_ROWS, TableView
+from sqlcrystal.interfaces.web.tables import TableView, first_rows
 from sqlcrystal.interfaces.web.text import pretty_sql
-from sqlcrystal.types import Failure, Row
-
-if TYPE_CHECKING:
-    from sqlcrystal.serving import Crystal
+from sqlcrystal.serving.documents import Result
+from sqlcrystal.serving.stories import AnswerStory
 
 
 class ProposalView(Struct, frozen=True, kw_only=True):
@@ -23,17 +19,13 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     id: str
     sql: str
     lines: Sequence[DiffLine]
+    table: TableView
     note: str = ""
-    columns: Sequence[str] = ()
-    rows: Sequence[Row] = ()
-    row_count: int = 0
     error: str = ""
 
-    @property
-    def table(self) -> TableView:
-        """Its rows."""
-        return TableView(columns=self.columns, rows=self.rows, row_count=self.row_count)
-
+    columns = property(lambda self: self.table.columns)
+    rows = property(lambda self: self.table.rows)
+    row_count = property(lambda self: self.table.row_count)
     numeric = property(lambda self: self.table.numeric)
     tiles = property(lambda self: self.table.tiles)
     row_words = property(lambda self: self.table.row_words)
@@ -49,40 +41,33 @@ class ConflictView(Struct, frozen=True, kw_only=True):
     lines: Sequence[DiffLine]
 
 
-def proposal_of(crystal: "Crystal", record: AnswerRecord, dialect: str) -> ProposalView | None:
-    """The latest proposal for an answer that nobody decided on, run behind the guard."""
-    try:
-        found = crystal.store.decisions.proposals(answer=record.id)
-    except BankError:
+def proposal_of(door: Door, story: AnswerStory, scope: Scope) -> ProposalView | None:
+    """Show the latest proposal for an answer that is not decided on, run behind the guard."""
+    proposal, record = story.proposal, story.record
+    if proposal is None:
         return None
-    if not found:
-        return None
-    proposal = found[-1]
-    lines = changed_lines(pretty_sql(record.sql or "", dialect), pretty_sql(proposal.sql, dialect))
-    execution = crystal.run(proposal.sql, record.database)
-    if isinstance(execution, Failure):
-        return ProposalView(id=proposal.id, sql=proposal.sql, lines=lines, note=proposal.note, error=execution.message)
+    result = Result()
+    if story.proposal_runnable:
+        result = door.run(proposal.sql, record.database, scope=scope)
     return ProposalView(
         id=proposal.id,
         sql=proposal.sql,
-        lines=lines,
+        lines=changed_lines(pretty_sql(record.sql or "", story.dialect), pretty_sql(proposal.sql, story.dialect)),
+        table=first_rows(result),
         note=proposal.note,
-        columns=execution.columns,
-        rows=execution.rows[:PAGE_ROWS],
-        row_count=len(execution.rows),
+        error=result.error,
     )
 
 
-def conflict_of(crystal: "Crystal", record: AnswerRecord, dialect: str) -> ConflictView | None:
-    """The near card that disagrees, where the answer was kept with one."""
+def conflict_of(story: AnswerStory) -> ConflictView | None:
+    """Show the near card that disagrees, where the answer was kept with one."""
     from sqlcrystal.writing.diff import diff
 
-    if not record.conflict or record.sql is None:
+    record, dialect = story.record, story.dialect
+    used = next((use for use in story.cards if record.conflict and use.score == record.conflict), None)
+    if used is None or record.sql is None:
         return None
-    used = next((use for use in record.cards if use.score == record.conflict), None)
-    card = known_card(crystal, used.card) if used is not None else None
-    if card is None:
-        return None
+    card = used.card
     return ConflictView(
         card=card.id,
         question=card.question.text,

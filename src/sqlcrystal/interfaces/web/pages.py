@@ -57,8 +57,8 @@ async def login_page(request: Request) -> Response:
 @router.post("/login")
 async def login(request: Request, work: Working, token: Annotated[str, Form(max_length=200)] = "") -> Response:
     """Keep a token that stands in a cookie that scripts cannot read and other sites cannot send."""
-    grant = await work.call(lambda: work.crystal.store.tokens.recognise(token.strip()))
-    if grant is None or not from_this_origin(request):
+    holder = await work.read(lambda: work.crystal.recognise(token.strip()))
+    if holder is None or not from_this_origin(request):
         refused = "This token is not known, was revoked, or its time is over."
         return page(request, "login.html", status=401, refused=refused)
     reply = RedirectResponse("/", status_code=303)

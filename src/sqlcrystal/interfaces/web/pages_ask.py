@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Form, HTTPException, Query, Request
+from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from sqlcrystal.interfaces.server.access import Caller, Calling
-from sqlcrystal.interfaces.server.api_answers import Id
-from sqlcrystal.interfaces.server.reach import answer_for, database_for
-from sqlcrystal.interfaces.server.replies import Working, ended
+from sqlcrystal.bank import Scope
+from sqlcrystal.interfaces.server.access import Door
+from sqlcrystal.interfaces.server.api import Id
+from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.rendering import (
     DATABASE_COOKIE,
@@ -21,7 +21,6 @@ from sqlcrystal.interfaces.web.rendering import (
     waiting_in,
 )
 from sqlcrystal.interfaces.web.views import AnswerView
-from sqlcrystal.protocols import Described
 from sqlcrystal.types import CardStatus
 
 router = APIRouter(include_in_schema=False)
@@ -32,13 +31,16 @@ HISTORY = 12
 @router.get("/")
 async def ask_page(
     request: Request,
-    caller: Calling,
+    door: Door,
     work: Working,
     database: Name = None,
     question: Annotated[str, Query(max_length=4000)] = "",
 ) -> Response:
     """A question box, some questions to begin with, and what was asked before."""
-    values = await work.call(lambda: _ask_values(caller, work, chosen_database(request, work, caller, database)))
+    if not door.caller.may_anywhere(Scope.ASK) and door.caller.may_anywhere(Scope.JUDGE):
+        return RedirectResponse("/queue", status_code=303)
+    name = await work.read(lambda: chosen_database(request, door, database, Scope.ASK))
+    values = await work.read(lambda: _ask_values(door, work, name))
     reply = page(request, "ask.html", **values, view=None, asked=question)
     # A header holds ASCII; a database may be called anything.
     reply.set_cookie(DATABASE_COOKIE, quote(values["database"], safe=""), samesite="strict", httponly=True)
@@ -47,16 +49,15 @@ async def ask_page(
 
 @router.post("/ask")
 async def ask_plainly(
-    caller: Calling,
+    door: Door,
     work: Working,
     question: Annotated[str, Form(max_length=4000)],
     database: Annotated[str, Form(max_length=200)],
 ) -> Response:
     """Ask without the script: wait, then look at the answer."""
-    name = await work.call(lambda: database_for(work.crystal, caller, database))
-    asked = work.ask(question, database=name, person=caller.person)
-    await ended(asked)
-    return RedirectResponse(f"/a/{asked.answer.id if asked.answer else ''}", status_code=303)
+    name = await work.look(lambda: door.database(database))
+    answer = await work.ask(door, question, database=name, watched=False).ended()
+    return RedirectResponse(f"/a/{answer.id}", status_code=303)
 
 
 @router.get("/a/{answer_id}")
@@ -64,64 +65,52 @@ async def answer_page(
     *,
     request: Request,
     answer_id: Id,
-    caller: Calling,
+    door: Door,
     work: Working,
     page_number: Annotated[int, Query(alias="page", ge=1, le=10_000)] = 1,
     part: str = "",
     edit: bool = False,
 ) -> Response:
     """One answer at its own address; it is read, never asked again."""
-    record = await work.call(lambda: answer_for(work.crystal, caller, answer_id))
-    view = await work.call(lambda: AnswerView(work.crystal, caller, record, page=page_number))
+    view = await work.read(lambda: AnswerView(door, door.answer_story(answer_id), page=page_number))
     if part == "side":
-        history = await work.call(lambda: _history(work, record.database))
+        history = await work.read(lambda: _history(door, view.database))
         return fragment("_side.html", view=view, history=history)
     if "x-fragment" in request.headers:
         return fragment("_answer.html", view=view)
-    values = await work.call(lambda: _ask_values(caller, work, record.database))
+    values = await work.read(lambda: _ask_values(door, work, view.database))
     return page(request, "ask.html", **{**values, "database_action": "/"}, view=view, asked="", editing=edit)
 
 
 # ── what the Ask page shows around an answer ─────────────────────────────────────────────────────────────────────────
 
 
-def _ask_values(caller: Caller, work: Work, database: str) -> dict[str, Any]:
-    if not database:
-        raise HTTPException(404, "no database here, or none for you")
-    cards = work.crystal.cards(database, status=CardStatus.ACTIVE)
-    examples, source = _examples(work, database, [card.question.text for card in cards])
+def _ask_values(door: Door, work: Work, database: str) -> dict[str, Any]:
+    cards = door.cards(database, status=CardStatus.ACTIVE)
+    examples, source = _examples(door, database, [card.question.text for card in cards])
     return {
         "database": database,
-        "databases": databases_of(work, caller),
+        "databases": databases_of(door, Scope.ASK),
         "card_count": len(cards),
         "examples": examples,
         "examples_from": source,
-        "history": _history(work, database),
+        "history": _history(door, database),
         "limit": f"{work.settings.answer_seconds:g}",
-        "waiting_count": len(waiting_in(work, caller, database)),
+        "waiting_count": len(waiting_in(door, database)),
     }
 
 
-def _history(work: Work, database: str) -> list[dict[str, str]]:
-    answers = work.crystal.store.answers
+def _history(door: Door, database: str) -> list[dict[str, str]]:
     return [
-        {
-            "id": record.id,
-            "question": record.question,
-            "at": record.at,
-            "state": answers.verdict(record.id) or "waiting",
-        }
-        for record in work.crystal.history(database, limit=HISTORY)
-        if not record.twin_of
+        {"id": past.id, "question": past.question, "at": past.at, "state": past.verdict or "waiting"}
+        for past in door.history(database, limit=HISTORY)
     ]
 
 
-def _examples(work: Work, database: str, vouched: Sequence[str]) -> tuple[list[str], str]:
-    examples: Any = getattr(work.crystal, "recorded_questions", None)
+def _examples(door: Door, database: str, vouched: Sequence[str]) -> tuple[list[str], str]:
+    examples: Any = getattr(door, "recorded_questions", None)
     if examples is not None:
         return list(examples(database))[:4], "Questions in the recording, for instance:"
     if vouched:
         return list(dict.fromkeys(reversed(vouched)))[:3], "Questions somebody vouched for:"
-    place = work.crystal.workspace.open(database).database
-    tables = place.tables() if isinstance(place, Described) else ()
-    return [f"How many rows does {table.name} have?" for table in tables[:3]], "For instance:"
+    return [f"How many rows does {table.name} have?" for table in door.tables(database)[:3]], "For instance:"

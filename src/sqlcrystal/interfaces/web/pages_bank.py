@@ -1,18 +1,18 @@
 """The bank: its cards searched, filtered and sorted, and many of them changed at once."""
 
+import io
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
-from fastapi import APIRouter, Form, HTTPException, Query, Request
+from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.bank.listing import told_card
-from sqlcrystal.interfaces.server.access import Calling
-from sqlcrystal.interfaces.server.reach import card_for, database_for
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
+from sqlcrystal.serving.documents import CardDocument, document
 from sqlcrystal.types import Card, CardStatus
 
 router = APIRouter(include_in_schema=False)
@@ -27,7 +27,7 @@ SORTS = {"newest": "newest first", "harm": "most wrong first", "used": "most use
 async def bank_page(
     *,
     request: Request,
-    caller: Calling,
+    door: Door,
     work: Working,
     database: Short = "",
     search: Annotated[str, Query(max_length=500)] = "",
@@ -38,26 +38,26 @@ async def bank_page(
     number: Annotated[int, Query(alias="page", ge=1, le=100_000)] = 1,
 ) -> Response:
     """Cards of one database, searched, filtered and sorted by what is in the address."""
-    name = chosen_database(request, work, caller, database)
+    name = await work.read(lambda: chosen_database(request, door, database, Scope.ASK))
     chosen = {"search": search, "status": status, "signal": signal, "by": by, "sort": sort}
-    values = await work.call(lambda: listed(work, name, chosen, number))
-    waiting = await work.call(lambda: len(waiting_in(work, caller, name)))
+    values = await work.read(lambda: listed(door, name, chosen, number))
+    waiting = await work.read(lambda: len(waiting_in(door, name)))
     return page(
         request,
         "bank.html",
         database=name,
-        databases=databases_of(work, caller),
-        may_manage=caller.allows(name, Scope.MANAGE),
+        databases=databases_of(door, Scope.ASK),
+        may_manage=door.caller.allows(name, Scope.MANAGE),
         revoked=None,
         waiting_count=waiting,
         **values,
     )
 
 
-def listed(work: Work, database: str, chosen: dict[str, str], number: int = 1) -> dict[str, Any]:
-    """What the list shows of a database's cards."""
-    kept = work.crystal.cards(database)
-    effects = {effect.card: effect for effect in work.crystal.store.answers.effects(database)}
+def listed(door: Door, database: str, chosen: dict[str, str], number: int = 1) -> dict[str, Any]:
+    """Gather what the list shows of a database's cards."""
+    kept = door.cards(database)
+    effects = {effect.card: effect for effect in door.card_effects(database)}
     fitting = [card for card in kept if _fits(card, chosen)]
     rows = [_row(card, effects.get(card.id)) for card in reversed(fitting)]
     order = {"harm": lambda row: (-row["wrong"], -row["used"]), "used": lambda row: -row["used"]}
@@ -94,7 +94,7 @@ def _fits(card: Card, chosen: dict[str, str]) -> bool:
 
 def _row(card: Card, effect: Any) -> dict[str, Any]:
     counts = {field: getattr(effect, field) if effect else 0 for field in ("used", "right", "wrong")}
-    return {**told_card(card), **counts}
+    return {**document(CardDocument.of(card)), **counts}
 
 
 def _filters(cards: list[Card], chosen: dict[str, str]) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ def _filters(cards: list[Card], chosen: dict[str, str]) -> list[dict[str, Any]]:
 @router.post("/bank")
 async def change_many(
     *,
-    caller: Calling,
+    door: Door,
     work: Working,
     action: Field,
     database: Field,
@@ -130,32 +130,22 @@ async def change_many(
     back: Annotated[str, Form(max_length=2000)] = "",
 ) -> Response:
     """Disable or enable the chosen cards, and come back to the same list."""
-
-    def write() -> None:
-        ids = [card_for(work.crystal, caller, name, Scope.MANAGE).card.id for name in card or []]
-        change = work.crystal.enable if action == "enable" else work.crystal.disable
-        change(ids, by=caller.person)
-
-    if action not in {"enable", "disable"}:
-        raise HTTPException(422, "action: choose from disable, enable")
-    await work.write(write)
+    deeds = {"disable": door.disable, "enable": door.enable}
+    if action not in deeds:
+        raise ConfigError.unknown("action", action, deeds)
+    await work.write(lambda: deeds[action](card or []))
     known = {key: value for key, value in parse_qsl(back) if key in {*NOTHING_CHOSEN, "page"}}
     return RedirectResponse("/bank?" + urlencode({**known, "database": database}), status_code=303)
 
 
 @router.get("/bank/export")
-async def export(caller: Calling, work: Working, database: Short = "") -> Response:
-    """Every card of a database with its provenance, as JSON lines."""
-    import io
-
-    from sqlcrystal.bank import export_jsonl
-
-    name = await work.call(lambda: database_for(work.crystal, caller, database or None, Scope.MANAGE))
+async def export(door: Door, work: Working, database: Short = "") -> Response:
+    """Give every card of a database with its provenance, as JSON lines."""
 
     def write() -> bytes:
         out = io.BytesIO()
-        export_jsonl(work.crystal.store.bank, out, database=name)
+        door.export_cards(out, database or None)
         return out.getvalue()
 
     headers = {"Content-Disposition": 'attachment; filename="cards.jsonl"'}
-    return Response(await work.call(write), media_type="application/x-ndjson", headers=headers)
+    return Response(await work.read(write), media_type="application/x-ndjson", headers=headers)

@@ -6,13 +6,12 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from sqlcrystal.bank import Scope, Waiting
-from sqlcrystal.interfaces.server.access import Caller, Calling
-from sqlcrystal.interfaces.server.reach import answer_for
+from sqlcrystal.bank import Scope
+from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
 from sqlcrystal.interfaces.web.views import AnswerView
+from sqlcrystal.serving.documents import WaitingAnswer
 
 router = APIRouter(include_in_schema=False)
 Name = Annotated[str, Query(max_length=200)]
@@ -30,7 +29,7 @@ ORDERS = {"": "by use", "newest": "newest first", "oldest": "oldest first"}
 async def queue_page(
     *,
     request: Request,
-    caller: Calling,
+    door: Door,
     work: Working,
     database: Name = "",
     reason: Name = "",
@@ -40,14 +39,14 @@ async def queue_page(
     judged: AnswerName = "",
 ) -> Response:
     """What waits for a verdict, beside the answer that is looked at; `judged` is the one before."""
-    name = chosen_database(request, work, caller, database)
+    name = await work.read(lambda: chosen_database(request, door, database))
     address = {key: value for key, value in (("database", name), ("reason", reason), ("order", order)) if value}
 
     def read() -> dict[str, Any]:
-        every = waiting_in(work, caller, name)
+        every = waiting_in(door, name)
         shown = _ordered([item for item in every if _fits(item, reason)], order)
-        looked_at = _looked_at(work, caller, shown, answer, place)
-        last = _view(work, caller, judged) if judged else None
+        looked_at = _looked_at(door, shown, answer, place)
+        last = _view(door, judged) if judged else None
         return {
             "total": len(every),
             "judged": last,
@@ -56,12 +55,12 @@ async def queue_page(
             **_links(shown, address, looked_at),
         }
 
-    values = await work.call(read)
+    values = await work.read(read)
     return page(
         request,
         "queue.html",
         database=name,
-        databases=databases_of(work, caller),
+        databases=databases_of(door),
         waiting_count=values["total"],
         in_queue=True,
         chosen=bool(answer or place),
@@ -79,27 +78,26 @@ def queue_address(known: dict[str, str], **more: str) -> str:
     return "/queue?" + urlencode({**kept, **more})
 
 
-def _looked_at(work: Work, caller: Caller, shown: list[Waiting], answer: str, place: int) -> dict[str, Any]:
-    at = next((number for number, item in enumerate(shown) if item.answer.id == answer), None)
+def _looked_at(door: Door, shown: list[WaitingAnswer], answer: str, place: int) -> dict[str, Any]:
+    at = next((number for number, item in enumerate(shown) if item.id == answer), None)
     if at is None and answer:  # judged meanwhile: it stays in view, and the queue goes on from its place
-        return {"view": _view(work, caller, answer), "place": max(1, place), "why": ""}
+        return {"view": _view(door, answer), "place": max(1, place), "why": ""}
     if not shown:
         return {"view": None, "place": 0, "why": ""}
     at = min(max(0, place - 1), len(shown) - 1) if at is None else at
-    view = AnswerView(work.crystal, caller, shown[at].answer)
-    return {"view": view, "place": at + 1, "why": _why(shown[at])}
+    return {"view": _view(door, shown[at].id), "place": at + 1, "why": _why(shown[at])}
 
 
-def _view(work: Work, caller: Caller, answer: str) -> AnswerView:
-    return AnswerView(work.crystal, caller, answer_for(work.crystal, caller, answer, Scope.JUDGE))
+def _view(door: Door, answer: str) -> AnswerView:
+    return AnswerView(door, door.answer_story(answer, Scope.JUDGE))
 
 
-def _list(shown: list[Waiting], address: dict[str, str]) -> dict[str, Any]:
+def _list(shown: list[WaitingAnswer], address: dict[str, str]) -> dict[str, Any]:
     return {
         "waiting": [
             {
-                "id": item.answer.id,
-                "question": item.answer.question,
+                "id": item.id,
+                "question": item.question,
                 "asked": item.asked,
                 "why": _why(item),
                 "href": _link(address, item),
@@ -111,7 +109,7 @@ def _list(shown: list[Waiting], address: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _links(shown: list[Waiting], address: dict[str, str], looked_at: dict[str, Any]) -> dict[str, str]:
+def _links(shown: list[WaitingAnswer], address: dict[str, str], looked_at: dict[str, Any]) -> dict[str, str]:
     waits = bool(looked_at["why"])
     after = looked_at["place"] if waits else looked_at["place"] - 1
     before = looked_at["place"] - 2 if waits else -1
@@ -121,21 +119,21 @@ def _links(shown: list[Waiting], address: dict[str, str], looked_at: dict[str, A
     }
 
 
-def _link(address: dict[str, str], item: Waiting) -> str:
-    return queue_address(address, answer=item.answer.id)
+def _link(address: dict[str, str], item: WaitingAnswer) -> str:
+    return queue_address(address, answer=item.id)
 
 
-def _fits(item: Waiting, reason: str) -> bool:
+def _fits(item: WaitingAnswer, reason: str) -> bool:
     return {"often": item.asked > 1, "conflict": item.conflict > 0, "spread": item.spread > 0}.get(reason, True)
 
 
-def _ordered(items: list[Waiting], order: str) -> list[Waiting]:
+def _ordered(items: list[WaitingAnswer], order: str) -> list[WaitingAnswer]:
     if order not in ORDERS or not order:
         return items
-    return sorted(items, key=lambda item: item.answer.at, reverse=order == "newest")
+    return sorted(items, key=lambda item: item.at, reverse=order == "newest")
 
 
-def _why(item: Waiting) -> str:
+def _why(item: WaitingAnswer) -> str:
     reasons = [f"asked {item.asked} times" if item.asked > 1 else "asked once"]
     if item.conflict:
         reasons.append("a near card disagrees")

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Form, HTTPException
+from fastapi import APIRouter, Form
 from starlette.responses import Response
 
-from sqlcrystal.interfaces.server.access import Calling
-from sqlcrystal.interfaces.server.api_answers import Id
+from sqlcrystal.errors import NotFound, UserError
+from sqlcrystal.interfaces.server.access import Door
+from sqlcrystal.interfaces.server.api import Id
 from sqlcrystal.interfaces.server.chat import plain
-from sqlcrystal.interfaces.server.reach import answer_for, database_for
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.rendering import fragment
-from sqlcrystal.interfaces.web.tables import PAGE_ROWS, TableView, run_again
+from sqlcrystal.interfaces.web.tables import first_rows
 from sqlcrystal.outgoing import csv_cell
-from sqlcrystal.types import Failure, Rows
+from sqlcrystal.serving.documents import Result
 
 router = APIRouter(include_in_schema=False)
 Sql = Annotated[str, Form(max_length=100_000)]
@@ -25,36 +25,33 @@ Sql = Annotated[str, Form(max_length=100_000)]
 
 @router.post("/run")
 async def run(
-    caller: Calling,
+    door: Door,
     work: Working,
     sql: Sql,
     database: Annotated[str, Form(max_length=200)],
     into: Annotated[str, Form(max_length=40, pattern=r"^[a-z-]+$")] = "edited-rows",
 ) -> Response:
     """What the editor's SQL returns now."""
-    name = await work.call(lambda: database_for(work.crystal, caller, database))
-    execution = await work.long(name, lambda: work.crystal.run(sql, name))
-    if isinstance(execution, Failure):
-        return fragment("_run.html", into=into, error=f"{execution.kind}: {execution.message}", view=None)
-    view = TableView(columns=execution.columns, rows=execution.rows[:PAGE_ROWS], row_count=len(execution.rows))
-    return fragment("_run.html", into=into, error="", view=view)
+    name = await work.look(lambda: door.database(database))
+    result = await work.run(name, lambda: door.run(sql, name))
+    return fragment("_run.html", into=into, error=result.error, view=first_rows(result))
 
 
 @router.get("/a/{answer_id}/rows.{kind}")
-async def rows_file(answer_id: Id, kind: str, caller: Calling, work: Working) -> Response:
+async def rows_file(answer_id: Id, kind: str, door: Door, work: Working) -> Response:
     """All rows of an answer, read again, as csv, tsv, md or json."""
     if kind not in FORMATS:
-        raise HTTPException(404, f"rows: no {kind!r}; choose from {', '.join(FORMATS)}")
-    record = await work.call(lambda: answer_for(work.crystal, caller, answer_id))
-    execution = await work.long(record.database, lambda: run_again(work.crystal, record))
-    if isinstance(execution, Failure):
-        raise HTTPException(422, f"the SQL no longer runs: {execution.message}")
+        raise NotFound(f"rows: no {kind!r}; choose from {', '.join(FORMATS)}")
+    database = await work.look(lambda: door.database_of(answer_id))
+    result = await work.run(database, lambda: door.answer_again(answer_id))
+    if result.error:
+        raise UserError(f"the SQL no longer runs: {result.error}")
     media, written = FORMATS[kind]
-    headers = {"Content-Disposition": f'attachment; filename="answer-{record.id[:8]}.{kind}"'}
-    return Response(written(execution), media_type=media, headers=headers)
+    headers = {"Content-Disposition": f'attachment; filename="answer-{answer_id[:8]}.{kind}"'}
+    return Response(written(result), media_type=media, headers=headers)
 
 
-def _separated(rows: Rows, delimiter: str) -> str:
+def _separated(rows: Result, delimiter: str) -> str:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
     writer.writerow([csv_cell(column) for column in rows.columns])
@@ -62,14 +59,14 @@ def _separated(rows: Rows, delimiter: str) -> str:
     return out.getvalue()
 
 
-def _markdown(rows: Rows) -> str:
+def _markdown(rows: Result) -> str:
     lines = [rows.columns, ["---"] * len(rows.columns), *rows.rows]
     return "".join(
         "| " + " | ".join("NULL" if cell is None else plain(cell) for cell in line) + " |\n" for line in lines
     )
 
 
-FORMATS: dict[str, tuple[str, Callable[[Rows], str | bytes]]] = {
+FORMATS: dict[str, tuple[str, Callable[[Result], str | bytes]]] = {
     "csv": ("text/csv; charset=utf-8", lambda rows: _separated(rows, ",")),
     "tsv": ("text/plain; charset=utf-8", lambda rows: _separated(rows, "\t")),
     "md": ("text/plain; charset=utf-8", _markdown),

@@ -2,35 +2,31 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, HTTPException, Request
+from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
-from sqlcrystal.bank import Grant, Scope
-from sqlcrystal.bank.records import EVERY_DATABASE, end_after
-from sqlcrystal.errors import SqlcrystalError
-from sqlcrystal.interfaces.server.access import Caller, Calling
-from sqlcrystal.interfaces.server.api_manage import TokenId
-from sqlcrystal.interfaces.server.reach import grants_for, may_grant, require_own_name
+from sqlcrystal.bank import Scope
+from sqlcrystal.errors import ConfigError, NotFound
+from sqlcrystal.interfaces.server.access import Door
+from sqlcrystal.interfaces.server.api import TokenId
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.server.work import Work
-from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
-from sqlcrystal.serving.locations import without_password
+from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_count
+from sqlcrystal.serving.documents import EVERY_DATABASE, DatabaseState, TokenDocument
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/settings")
-async def settings_page(request: Request, caller: Calling, work: Working) -> Response:
-    """What is set, and who may do what."""
-    name = chosen_database(request, work, caller, None)
-    return page(request, "settings.html", **await work.call(lambda: _values(work, caller, name)))
+async def settings_page(request: Request, door: Door, work: Working) -> Response:
+    """Show what is set, and who may do what."""
+    return page(request, "settings.html", **await work.read(lambda: _values(request, door)))
 
 
 @router.post("/settings/tokens")
 async def issue(
     *,
     request: Request,
-    caller: Calling,
+    door: Door,
     work: Working,
     person: Annotated[str, Form(min_length=1, max_length=100)],
     on: Annotated[str, Form(min_length=1, max_length=200)],
@@ -38,32 +34,16 @@ async def issue(
     days: Annotated[str, Form(max_length=10)] = "",
 ) -> Response:
     """Make a token and show it this once."""
-    if not may_grant(caller, on):
-        raise HTTPException(403, "your token lacks the scope 'manage' there")
-    if not scope:
-        raise HTTPException(422, "scopes: choose at least one of ask, judge, manage")
-
-    def write() -> tuple[str, dict[str, Any]]:
-        require_own_name(work.crystal, caller, person, for_others=work.settings.issue_for_others)
-        pairs = [(on, each) for each in scope]
-        token, _ = work.crystal.store.tokens.issue(person, pairs, by=caller.person, ends_at=end_after(_days(days)))
-        return token, _values(work, caller, chosen_database(request, work, caller, None))
-
-    token, values = await work.write(write)
-    return page(request, "settings.html", **{**values, "issued": token, "issued_for": person})
+    others, end = work.settings.issue_for_others, _days(days)
+    issued = await work.write(lambda: door.issue_token(person, [on], scope or (), days=end, for_others=others))
+    values = await work.read(lambda: _values(request, door))
+    return page(request, "settings.html", **{**values, "issued": issued.token, "issued_for": issued.person})
 
 
 @router.post("/settings/tokens/{token_id}/revoke")
-async def revoke(token_id: TokenId, caller: Calling, work: Working) -> Response:
+async def revoke(token_id: TokenId, door: Door, work: Working) -> Response:
     """End a token."""
-
-    def write() -> None:
-        if token_id not in {grant.id for grant in grants_for(work.crystal, caller)}:
-            raise HTTPException(404, "no token of this id here, or not for you")
-        work.crystal.store.tokens.revoke(token_id, by=caller.person)
-
-    caller.require_anywhere(Scope.MANAGE)
-    await work.write(write)
+    await work.write(lambda: door.end_token(token_id))
     return RedirectResponse("/settings", status_code=303)
 
 
@@ -71,72 +51,50 @@ def _days(given: str) -> float | None:
     try:
         return float(given) if given.strip() else None
     except ValueError:
-        raise HTTPException(422, "days: a number, or nothing for a token without end") from None
+        raise ConfigError("days: a number, or nothing for a token without end") from None
 
 
-def _values(work: Work, caller: Caller, database: str) -> dict[str, Any]:
-    manages = caller.may_anywhere(Scope.MANAGE)
+def _values(request: Request, door: Door) -> dict[str, Any]:
+    manages = door.caller.may_anywhere(Scope.MANAGE)
+    every = [EVERY_DATABASE] if door.caller.owns_all else []
     return {
-        "states": [_state(work, caller, state) for state in work.crystal.databases() if caller.sees(state.name)],
-        "model_name": _model_name(work),
+        "states": [_state(state) for state in door.databases()],
+        "model_name": door.model_name(),
         "may_manage": manages,
-        "grants": [_grant(grant) for grant in grants_for(work.crystal, caller)] if manages else [],
-        "grantable": [name for name in (EVERY_DATABASE, *databases_of(work, caller)) if may_grant(caller, name)],
+        "grants": [_token(TokenDocument.of(grant)) for grant in door.tokens()] if manages else [],
+        "grantable": [*every, *databases_of(door, Scope.MANAGE)],
         "scopes": [str(scope) for scope in Scope],
-        "waiting_count": len(waiting_in(work, caller, database)),
+        "waiting_count": waiting_count(request, door),
         "issued": "",
         "issued_for": "",
     }
 
 
-def _model_name(work: Work) -> str:
-    try:
-        return work.crystal.workspace.model.name
-    except SqlcrystalError as error:
-        return str(error)
+def _state(state: DatabaseState) -> dict[str, Any]:
+    same = {name: getattr(state, name) for name in ("name", "dialect", "place", "error", "cards", "replay")}
+    return {**same, "values_are": state.values, "hold_out": f"{100 * state.hold_out:g} %"}
 
 
-def _state(work: Work, caller: Caller, state: Any) -> dict[str, Any]:
-    entry = work.crystal.workspace.team.databases.get(state.name)
-    return {
-        "name": state.name,
-        "dialect": state.dialect,
-        "place": without_password(entry.url) if entry and caller.allows(state.name, Scope.MANAGE) else "",
-        "error": state.error,
-        "cards": state.cards,
-        "values_are": entry.values if entry else "allowed",
-        "replay": entry.replay if entry else False,
-        "hold_out": f"{100 * entry.hold_out:g} %" if entry else "0 %",
-    }
-
-
-def _grant(grant: Grant) -> dict[str, Any]:
+def _token(token: TokenDocument) -> dict[str, Any]:
     by_database: dict[str, list[str]] = {}
-    for database, scope in sorted(grant.scopes):
+    for database, scope in token.scopes:
         by_database.setdefault("every database" if database == EVERY_DATABASE else database, []).append(str(scope))
-    return {
-        "id": grant.id,
-        "person": grant.person,
-        "made_at": grant.made_at,
-        "made_by": grant.made_by,
-        "may": "; ".join(f"{name}: {', '.join(scopes)}" for name, scopes in by_database.items()),
-        "state": grant.state,
-        "ends_at": grant.ends_at,
-    }
+    same = {name: getattr(token, name) for name in ("id", "person", "made_at", "made_by", "state", "ends_at")}
+    return {**same, "may": "; ".join(f"{name}: {', '.join(scopes)}" for name, scopes in by_database.items())}
 
 
 @router.get("/demo")
-async def demo_page(request: Request, caller: Calling, work: Working, database: str = "") -> Response:
+async def demo_page(request: Request, door: Door, work: Working, database: str = "") -> Response:
     """What was recorded, and how to get a live model."""
     if not work.settings.demo:
-        raise HTTPException(404, "this is not the demo")
-    name = chosen_database(request, work, caller, database)
-    recorded: Any = work.crystal
+        raise NotFound("this is not the demo")
+    name = chosen_database(request, door, database, Scope.ASK)
+    recorded: Any = door
     return page(
         request,
         "demo.html",
         database=name,
-        databases=databases_of(work, caller),
+        databases=databases_of(door, Scope.ASK),
         questions=recorded.recorded_questions(name),
-        model_name=_model_name(work),
+        model_name=door.model_name(),
     )

@@ -5,13 +5,13 @@ import mimetypes
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import FileResponse, Response
 
-from sqlcrystal.interfaces.server.access import Calling
-from sqlcrystal.interfaces.server.reach import require_owner
+from sqlcrystal.errors import NotFound
+from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.web.rendering import chosen_database, page, waiting_in
+from sqlcrystal.interfaces.web.rendering import page, waiting_count
 
 router = APIRouter(include_in_schema=False)
 # A report is a page of its own, with its style inside: it may look as it likes and do nothing.
@@ -35,21 +35,20 @@ FIGURES = (
 
 @router.get("/studies")
 async def studies_page(
-    request: Request, caller: Calling, work: Working, study: Annotated[list[str] | None, Query(max_length=20)] = None
+    request: Request, door: Door, work: Working, study: Annotated[list[str] | None, Query(max_length=20)] = None
 ) -> Response:
     """Every study with a report; the chosen ones side by side."""
-    require_owner(caller)
+    door.caller.require_owner()
     folder = Path(work.settings.studies)
-    studies = await work.call(lambda: _studies(folder))
+    studies = await work.read(lambda: _studies(folder))
     compared = [each for each in studies if each["name"] in (study or [])]
     rows = [
         (name, [_figure(each["summary"].get(key), signed="lift" in key) for each in compared]) for name, key in FIGURES
     ]
-    name = chosen_database(request, work, caller, None)
     return page(
         request,
         "studies.html",
-        waiting_count=await work.call(lambda: len(waiting_in(work, caller, name))),
+        waiting_count=await work.read(lambda: waiting_count(request, door)),
         studies=studies,
         chosen=study or [],
         compared=compared,
@@ -59,14 +58,14 @@ async def studies_page(
 
 
 @router.get("/studies/{name}/{file:path}")
-async def report_file(name: str, file: str, caller: Calling, work: Working) -> Response:
-    """A file of a report."""
-    require_owner(caller)
+async def report_file(name: str, file: str, door: Door, work: Working) -> Response:
+    """Give a file of a report."""
+    door.caller.require_owner()
     root = (Path(work.settings.studies) / name / "report").resolve()
     found = (root / file).resolve()
     inside = root.is_relative_to(Path(work.settings.studies).resolve()) and found.is_relative_to(root)
     if not inside or not found.is_file():
-        raise HTTPException(404, "no such report")
+        raise NotFound("no such report")
     media = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
     return FileResponse(found, media_type=media, headers={"Content-Security-Policy": REPORT_POLICY})
 

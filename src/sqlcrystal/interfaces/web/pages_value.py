@@ -10,18 +10,15 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.interfaces.server.access import Calling
-from sqlcrystal.interfaces.server.reach import database_for, known_card
+from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.charts import Frame, Size, both_sizes, drawing
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
 from sqlcrystal.serving.figures import arms, figures, verdict_rates
-from sqlcrystal.serving.trend import Look, trend
-from sqlcrystal.types import CardStatus
+from sqlcrystal.types import Card, CardStatus
 
 if TYPE_CHECKING:
-    from sqlcrystal.serving.value import CardValue, Value
+    from sqlcrystal.serving.value import CardValue, Look, Value
 
 router = APIRouter(include_in_schema=False)
 HEIGHT, LEFT = 220, 56
@@ -31,48 +28,46 @@ CERTAIN_FROM = 3
 
 @router.get("/value")
 async def value_page(
-    request: Request, caller: Calling, work: Working, database: Annotated[str, Query(max_length=200)] = ""
+    request: Request, door: Door, work: Working, database: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
     """Tiles, the lift over time, the arms, and the cards by how their answers fared."""
-    name = chosen_database(request, work, caller, database)
-    shown = await work.call(lambda: [_shown(work, value) for value in work.crystal.value(name) if value.answers])
-    waiting = await work.call(lambda: len(waiting_in(work, caller, name)))
-    seen = databases_of(work, caller)
+    name = await work.read(lambda: chosen_database(request, door, database, Scope.ASK))
+    shown = await work.read(lambda: [_shown(door, value) for value in door.value(name) if value.answers])
+    waiting = await work.read(lambda: len(waiting_in(door, name)))
     return page(
         request,
         "value.html",
         database=name,
-        databases=seen,
+        databases=databases_of(door, Scope.ASK),
         databases_shown=shown,
         waiting_count=waiting,
-        may_manage=caller.allows(name, Scope.MANAGE),
+        may_manage=door.caller.allows(name, Scope.MANAGE),
         now=datetime.now(UTC),
     )
 
 
 @router.get("/value/cards.csv")
-async def cards_file(caller: Calling, work: Working, database: Annotated[str, Query(max_length=200)] = "") -> Response:
+async def cards_file(door: Door, work: Working, database: Annotated[str, Query(max_length=200)] = "") -> Response:
     """The cards of a database with how their answers fared, for a spreadsheet."""
 
     def read() -> str:
-        name = database_for(work.crystal, caller, database or None)
         out = io.StringIO()
         rows = writer(out, lineterminator="\n")
         rows.writerow(["card", "used", "right", "wrong", "effect_pp", "says"])
-        for value in work.crystal.value(name):
+        for value in door.value(database or None):
             rows.writerows(
                 [each.card, each.used, each.right, each.wrong, each.effect_pp, each.says] for each in value.cards
             )
         return out.getvalue()
 
     headers = {"Content-Disposition": 'attachment; filename="cards.csv"'}
-    return Response(await work.call(read), media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(await work.read(read), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _shown(work: Work, value: "Value") -> dict[str, Any]:
-    entry = work.crystal.workspace.team.databases.get(value.database)
-    share = entry.hold_out if entry else 0.0
-    looks = trend(work.crystal.store, value.database)
+def _shown(door: Door, value: "Value") -> dict[str, Any]:
+    share = door.database_state(value.database).hold_out
+    looks = door.trend(value.database)
+    known = {str(card.id): card for card in door.cards(value.database)}
     held = f"Held out: {share:.0%} of questions." if share else "No questions are held out, so no lift can be measured."
     return {
         "database": value.database,
@@ -83,14 +78,13 @@ def _shown(work: Work, value: "Value") -> dict[str, Any]:
         "rate_words": verdict_rates(value),
         "arms": arms(value) if any(arm.answers for arm in value.arms.values()) else [],
         "groups": [
-            (name, [_card(work, each) for each in value.cards if each.says == says])
+            (name, [_card(each, known.get(each.card)) for each in value.cards if each.says == says])
             for says, name in (("harms", "Cards that harm"), ("earns", "Cards that earn"), ("unclear", "Not clear yet"))
         ],
     }
 
 
-def _card(work: Work, each: "CardValue") -> dict[str, Any]:
-    card = known_card(work.crystal, each.card)
+def _card(each: "CardValue", card: Card | None) -> dict[str, Any]:
     return {
         "id": each.card,
         "question": card.question.text if card else "(deleted)",
@@ -102,14 +96,14 @@ def _card(work: Work, each: "CardValue") -> dict[str, Any]:
     }
 
 
-def _chart(size: Size, looks: list[Look]) -> Markup:
+def _chart(size: Size, looks: "list[Look]") -> Markup:
     later = looks[len(looks) // CERTAIN_FROM :]
     low, high = min(-1.0, *(look.low_pp for look in later)), max(1.0, *(look.high_pp for look in later))
     first, most = looks[0].verdicts, looks[-1].verdicts
     size = size._replace(width=1160 if size.shown == "at-desk" else size.width)
     frame = Frame(size, height=HEIGHT, left=LEFT, head=12, low=low, high=high, steps=max(1, most - first))
 
-    def spot(look: Look, points: float) -> str:
+    def spot(look: "Look", points: float) -> str:
         return f"{frame.across(look.verdicts - first):.1f},{frame.down(min(high, max(low, points))):.1f}"
 
     band = [spot(look, look.high_pp) for look in looks] + [spot(look, look.low_pp) for look in reversed(looks)]

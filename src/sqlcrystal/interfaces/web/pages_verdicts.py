@@ -6,15 +6,15 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import RedirectResponse, Response
 
-from sqlcrystal.bank import AnswerRecord, Scope
-from sqlcrystal.interfaces.server.access import Caller, Calling
-from sqlcrystal.interfaces.server.api_answers import Id
-from sqlcrystal.interfaces.server.reach import answer_for, proposal_for
+from sqlcrystal.bank import Scope
+from sqlcrystal.interfaces.server.access import Door
+from sqlcrystal.interfaces.server.api import Id
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.pages_queue import queue_address
 from sqlcrystal.interfaces.web.rendering import fragment
 from sqlcrystal.interfaces.web.views import AnswerView
+from sqlcrystal.serving.documents import Ruling
 
 router = APIRouter(include_in_schema=False)
 Sql = Annotated[str, Form(max_length=100_000)]
@@ -42,20 +42,14 @@ async def confirm(
     *,
     request: Request,
     answer_id: Id,
-    caller: Calling,
+    door: Door,
     work: Working,
     queue: InQueue,
     proposal: Annotated[str, Form(max_length=64)] = "",
 ) -> Response:
     """Vouch for an answer, or for what was proposed in its place."""
-
-    def judge() -> AnswerRecord:
-        record = answer_for(work.crystal, caller, answer_id, Scope.JUDGE)
-        name = proposal_for(work.crystal, caller, proposal).id if proposal else record.id
-        ruling = work.crystal.confirm(name, by=caller.person)
-        return _counted(work, record, str(ruling.verdict), new=ruling.new)
-
-    return await _after(request, caller, work, queue, await work.write(judge))
+    ruling = await work.write(lambda: door.confirm(proposal or answer_id))
+    return await _after(request, door, work, queue, ruling)
 
 
 @router.post("/a/{answer_id}/reject")
@@ -63,74 +57,50 @@ async def reject(
     *,
     request: Request,
     answer_id: Id,
-    caller: Calling,
+    door: Door,
     work: Working,
     queue: InQueue,
     note: Annotated[str, Form(max_length=2000)] = "",
 ) -> Response:
     """Reject an answer; a repair is looked for, and where the model fails the rejection stands without one."""
-    record = await work.call(lambda: answer_for(work.crystal, caller, answer_id, Scope.JUDGE))
-    new, proposed = await work.long(record.database, lambda: _reject(work, record, caller, note))
-    _counted(work, record, "rejected", new=new)
-    return await _after(request, caller, work, queue, record, stay=proposed)
+    database = await work.look(lambda: door.database_of(answer_id))
+    given = await work.run(database, lambda: door.reject(answer_id, note=note))
+    return await _after(request, door, work, queue, given, stay=given.proposal is not None, trouble=given.trouble)
 
 
 @router.post("/a/{answer_id}/correct")
-async def correct(
-    *, request: Request, answer_id: Id, caller: Calling, work: Working, queue: InQueue, sql: Sql
-) -> Response:
+async def correct(*, request: Request, answer_id: Id, door: Door, work: Working, queue: InQueue, sql: Sql) -> Response:
     """Bank a person's own SQL."""
-    record = await work.call(lambda: answer_for(work.crystal, caller, answer_id, Scope.JUDGE))
-    given = await work.long(record.database, lambda: work.crystal.correct(record.id, sql, by=caller.person))
-    _counted(work, record, str(given.ruling.verdict), new=given.ruling.new)
-    return await _after(request, caller, work, queue, record)
+    database = await work.look(lambda: door.database_of(answer_id))
+    given = await work.run(database, lambda: door.correct(answer_id, sql))
+    return await _after(request, door, work, queue, given)
 
 
 @router.post("/a/{answer_id}/undo")
-async def undo(*, request: Request, answer_id: Id, caller: Calling, work: Working, queue: InQueue) -> Response:
+async def undo(*, request: Request, answer_id: Id, door: Door, work: Working, queue: InQueue) -> Response:
     """Take a verdict back."""
-
-    def judge() -> tuple[AnswerRecord, str]:
-        record = answer_for(work.crystal, caller, answer_id, Scope.JUDGE)
-        card = work.crystal.undo(record.id, by=caller.person).card
-        said = f"Undone. Card {card[:8]} is out of the bank." if card else "Undone."
-        return _counted(work, record, "undone", new=True), said
-
-    record, said = await work.write(judge)
-    return await _after(request, caller, work, queue, record, stay=True, undone=said)
-
-
-def _reject(work: Work, record: AnswerRecord, caller: Caller, note: str) -> tuple[bool, bool]:
-    """Whether the rejection was new, and whether a repair came of it."""
-    from sqlcrystal.errors import ModelError, RecordingMiss
-
-    try:
-        given = work.crystal.reject(record.id, by=caller.person, note=note)
-    except (ModelError, RecordingMiss):
-        given = work.crystal.reject(record.id, by=caller.person, note=note, repair=False)
-    return given.ruling.new, given.proposal is not None
-
-
-def _counted(work: Work, record: AnswerRecord, verdict: str, *, new: bool) -> AnswerRecord:
-    if new:
-        work.metrics.verdicts.labels(record.database, verdict).inc()
-    return record
+    ruling = await work.write(lambda: door.undo(answer_id))
+    said = f"Undone. Card {ruling.card[:8]} is out of the bank." if ruling.card else "Undone."
+    return await _after(request, door, work, queue, ruling, stay=True, undone=said)
 
 
 async def _after(
     request: Request,
-    caller: Caller,
+    door: Door,
     work: Work,
     queue: QueuePlace,
-    record: AnswerRecord,
+    ruling: Ruling,
     *,
     stay: bool = False,
     undone: str = "",
+    trouble: str = "",
 ) -> Response:
+    """Count a verdict, and show the answer as it stands now, or the queue where it was judged there."""
+    work.count_verdict(ruling)
     if queue.place:
-        shown = {"answer": record.id} if stay else {"judged": record.id}
+        shown = {"answer": ruling.id} if stay else {"judged": ruling.id}
         return RedirectResponse(queue_address(queue.address, place=str(queue.place), **shown), status_code=303)
     if "x-fragment" not in request.headers:
-        return RedirectResponse(f"/a/{record.id}", status_code=303)
-    view = await work.call(lambda: AnswerView(work.crystal, caller, record))
+        return RedirectResponse(f"/a/{ruling.id}", status_code=303)
+    view = await work.read(lambda: AnswerView(door, door.answer_story(ruling.id, Scope.JUDGE), trouble=trouble))
     return fragment("_answer.html", view=view, fresh=True, undone=undone)

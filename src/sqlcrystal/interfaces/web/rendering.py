@@ -10,13 +10,15 @@ from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from sqlcrystal.bank import Scope, Waiting
-from sqlcrystal.interfaces.server.access import Caller
-from sqlcrystal.interfaces.server.reach import owns_all
+from sqlcrystal.bank import Scope
+from sqlcrystal.errors import NotFound
+from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
 from sqlcrystal.interfaces.web.text import coloured, lines_on_phone, show_cell
 from sqlcrystal.outgoing import visible
+from sqlcrystal.serving import Caller
+from sqlcrystal.serving.documents import WaitingAnswer
 from sqlcrystal.version import __version__
 
 FOLDER = Path(__file__).parent
@@ -98,7 +100,7 @@ def _navigation(request: Request, caller: Caller | None, waiting: int) -> list[d
     if caller is None:
         return []
     hidden = set() if caller.may_anywhere(Scope.JUDGE) else {"Queue"}
-    hidden |= set() if owns_all(caller) else {"Studies"}
+    hidden |= set() if caller.owns_all else {"Studies"}
     path = request.url.path
     return [
         {
@@ -113,20 +115,29 @@ def _navigation(request: Request, caller: Caller | None, waiting: int) -> list[d
     ]
 
 
-def databases_of(work: Work, caller: Caller) -> list[str]:
-    """The databases a caller sees, by name."""
-    return sorted(caller.seen(work.crystal.workspace.names()))
+def databases_of(door: Door, scope: Scope | None = None) -> list[str]:
+    """Name the databases that a caller sees, or on which they have a scope, in order."""
+    return sorted(door.database_names(scope))
 
 
-def waiting_in(work: Work, caller: Caller, database: str) -> list[Waiting]:
-    """What waits for a caller's verdict in a database; the bar at the top counts it on every page."""
-    return work.crystal.queue(database, limit=MOST_WAITING) if caller.allows(database, Scope.JUDGE) else []
+def waiting_in(door: Door, database: str) -> list[WaitingAnswer]:
+    """List what waits for a caller's verdict in a database; the bar at the top counts it on every page."""
+    return door.queue(database, limit=MOST_WAITING) if door.caller.allows(database, Scope.JUDGE) else []
 
 
-def chosen_database(request: Request, work: Work, caller: Caller, wanted: str | None) -> str:
-    """The database a page is about: the one asked for, the last one looked at, or the first."""
-    seen = databases_of(work, caller)
+def waiting_count(request: Request, door: Door) -> int:
+    """Count what waits in the last database looked at, for a page that is about none; 0 where there is none."""
+    return len(waiting_in(door, chosen_database(request, door, None))) if databases_of(door) else 0
+
+
+def chosen_database(request: Request, door: Door, wanted: str | None, scope: Scope | None = None) -> str:
+    """Name the database that a page is about: the one asked for, the last one looked at, or the first."""
+    seen = databases_of(door, scope)
     for name in (wanted, unquote(request.cookies.get(DATABASE_COOKIE, ""))):
         if name in seen:
             return str(name)
-    return seen[0] if seen else ""
+    if not seen:
+        if scope is not None:
+            door.caller.require_anywhere(scope)
+        raise NotFound("no database here, or none for you")
+    return seen[0]

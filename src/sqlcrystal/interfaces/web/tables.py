@@ -1,16 +1,15 @@
 """Rows as the page shows them: a hundred at a time, verbatim; a single row of measures as tiles."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sqlcrystal.bank import AnswerRecord
+from sqlcrystal.bank import Scope
+from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.web.charts import is_measure
-from sqlcrystal.types import Execution, Failure, Row, Rows
-
-if TYPE_CHECKING:
-    from sqlcrystal.serving import Crystal
+from sqlcrystal.serving.documents import Result
+from sqlcrystal.serving.stories import AnswerStory
+from sqlcrystal.types import Row
 
 PAGE_ROWS = 100
 MOST_TILES = 3
@@ -23,6 +22,8 @@ class TableView(Struct, frozen=True, kw_only=True):
     rows: Sequence[Row]
     row_count: int
     page: int = 1
+    kept: bool = True
+    """Whether the rows can be had again: they were kept, or the SQL was kept with its values."""
 
     @property
     def pages(self) -> int:
@@ -55,6 +56,8 @@ class TableView(Struct, frozen=True, kw_only=True):
     @property
     def row_words(self) -> str:
         """How many rows there are, and whether all are shown."""
+        if not self.kept:
+            return "Rows are not kept"
         if len(self.rows) >= self.row_count:
             return rows_in_words(self.row_count)
         return f"Rows {self.first:,} to {self.first + len(self.rows) - 1:,} of {self.row_count:,}"
@@ -65,21 +68,21 @@ def rows_in_words(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 
-def table_of(crystal: "Crystal", record: AnswerRecord, page: int) -> TableView:
-    """One page of an answer's rows: those that were kept, or read again behind the guard, without a model."""
-    kept = record.rows
-    if page == 1 and kept is not None and len(kept) >= min(record.row_count, PAGE_ROWS):
-        return TableView(columns=record.columns, rows=kept[:PAGE_ROWS], row_count=record.row_count)
-    execution = run_again(crystal, record)
-    if isinstance(execution, Failure):
+def table_of(door: Door, story: AnswerStory, scope: Scope, page: int) -> TableView:
+    """Show one page of an answer's rows: those that were kept, or read again behind the guard, without a model."""
+    record = story.record
+    if not story.runnable:
+        return TableView(columns=(), rows=(), row_count=0, kept=False)
+    if page == 1 and record.rows is not None and len(record.rows) >= min(record.row_count, PAGE_ROWS):
+        return TableView(columns=record.columns, rows=record.rows[:PAGE_ROWS], row_count=record.row_count)
+    result = door.answer_again(record.id, scope)
+    if result.error:
         return TableView(columns=record.columns, rows=(), row_count=record.row_count)
-    page = min(max(1, page), max(1, -(-len(execution.rows) // PAGE_ROWS)))
-    shown = execution.rows[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
-    return TableView(columns=execution.columns, rows=shown, row_count=len(execution.rows), page=page)
+    return first_rows(result, page)
 
 
-def run_again(crystal: "Crystal", record: AnswerRecord) -> Execution:
-    """An answer's SQL on the database as it is now."""
-    if record.sql is None or record.error:
-        return Rows(columns=(), rows=())
-    return crystal.run(record.sql, record.database)
+def first_rows(result: Result, page: int = 1) -> TableView:
+    """Show the first page of a statement's rows, or another; past the last one it is the last."""
+    page = min(max(1, page), max(1, -(-len(result.rows) // PAGE_ROWS)))
+    shown = result.rows[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
+    return TableView(columns=result.columns, rows=shown, row_count=result.row_count, page=page)

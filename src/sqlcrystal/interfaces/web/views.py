@@ -1,24 +1,20 @@
 """What the templates show of an answer, in their words."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 from msgspec import Struct
 
-from sqlcrystal.bank import AnswerRecord, Decision, Scope, Verdict
-from sqlcrystal.bank.records import JUDGED
-from sqlcrystal.interfaces.server.access import Caller
-from sqlcrystal.interfaces.server.reach import known_card
+from sqlcrystal.bank import Scope
+from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
 from sqlcrystal.interfaces.web.charts import chart
 from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
 from sqlcrystal.interfaces.web.tables import rows_in_words, table_of
 from sqlcrystal.interfaces.web.text import complained_of, filtered_on, literals_holding, pretty_sql
+from sqlcrystal.serving.stories import AnswerStory, CardInUse
 from sqlcrystal.types import Episode, Failure, Rows
-
-if TYPE_CHECKING:
-    from sqlcrystal.serving import Crystal
 
 
 class Step(Struct, frozen=True):
@@ -32,23 +28,26 @@ class Step(Struct, frozen=True):
 class AnswerView:
     """One answer on the page: read from the store, so that a reload asks nothing again."""
 
-    def __init__(self, crystal: "Crystal", caller: Caller, record: AnswerRecord, *, page: int = 1) -> None:
-        """Read what the page needs."""
-        self._record = record
+    def __init__(self, door: Door, story: AnswerStory, *, page: int = 1, trouble: str = "") -> None:
+        """Read what the page needs; `trouble` says why a repair could not be looked for."""
+        self._record = record = story.record
         self.id, self.database, self.question = record.id, record.database, record.question
-        self.dialect = crystal.workspace.open(record.database).database.dialect
-        self.can_judge = caller.allows(record.database, Scope.JUDGE)
+        self.dialect = story.dialect
+        self.can_judge = story.may_judge
         self.replayed, self.error, self.page = record.replayed, record.error, page
         self.sql = pretty_sql(record.sql, self.dialect) if record.sql else ""
         self.editable = self.sql
-        self.verdict = _standing(crystal, record)
-        self.caller = caller
-        self._episode = crystal.store.answers.trace(record.id)
-        self.cards = _used_cards(crystal, record)
-        self.exchanged = _exchanged(crystal, record, self.dialect)
-        self.table = table_of(crystal, record, page)
-        self.proposal = proposal_of(crystal, record, self.dialect)
-        self.conflict = conflict_of(crystal, record, self.dialect) if self.open else None
+        self.verdict = story.verdict
+        self.person = door.caller.person
+        self._trouble = trouble
+        self._episode = story.trace
+        self.cards = [_used_card(used) for used in story.cards]
+        self.exchanged = story.exchanged
+        # An answer is shown to those who may ask, and in the queue to those who may judge it.
+        scope = Scope.JUDGE if story.may_judge else Scope.ASK
+        self.table = table_of(door, story, scope, page)
+        self.proposal = proposal_of(door, story, scope)
+        self.conflict = conflict_of(story) if self.open else None
 
     # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -60,6 +59,7 @@ class AnswerView:
     numeric = property(lambda self: self.table.numeric)
     tiles = property(lambda self: self.table.tiles)
     row_words = property(lambda self: self.table.row_words)
+    rows_kept = property(lambda self: self.table.kept)
 
     @property
     def export_words(self) -> str:
@@ -138,6 +138,8 @@ class AnswerView:
     @property
     def notice(self) -> str:
         """What a person should know before they judge."""
+        if self._trouble:
+            return f"No repair could be looked for: {self._trouble}"
         if self.replayed and self.cards:
             told = ", ".join(f"{old} → {new}" for old, new in self.exchanged)
             with_others = f" with {told}" if told else ""
@@ -177,15 +179,14 @@ class AnswerView:
     @property
     def card(self) -> str:
         """The card the verdict made."""
-        made = self.verdict is not None and self.verdict.verdict in {Verdict.CONFIRMED, Verdict.CORRECTED}
-        return self.verdict.card if made and self.verdict else ""
+        return self.verdict.card if self.verdict is not None and self.verdict.made_card else ""
 
     @property
     def verdict_words(self) -> str:
         """Who said what, and which card came of it."""
         if self.verdict is None:
             return ""
-        mine = self.verdict.by == self.caller.person
+        mine = self.verdict.by == self.person
         who = "you" if mine and self.verdict.signal == "user" else f"{self.verdict.by} ({self.verdict.signal})"
         said = f"{self.state.capitalize()} by {who}."
         if self.card:
@@ -208,42 +209,17 @@ class AnswerView:
         return f"This answer was given without cards, to measure what they are worth ({share})."
 
 
-def _standing(crystal: "Crystal", record: AnswerRecord) -> Decision | None:
-    standing = crystal.store.decisions.standing(record.id)
-    return standing if standing is not None and standing.verdict in JUDGED else None
-
-
-def _used_cards(crystal: "Crystal", record: AnswerRecord) -> list[dict[str, Any]]:
-    effects = {effect.card: effect for effect in crystal.store.answers.effects(record.database)} if record.cards else {}
-    found = []
-    for use in record.cards:
-        card = known_card(crystal, use.card)
-        if card is None:
-            continue
-        effect = effects.get(card.id)
-        words = f"{effect.right} right, {effect.wrong} wrong so far" if effect else ""
-        found.append(
-            {
-                "id": card.id,
-                "score": use.score,
-                "question": card.question.text,
-                "by": card.admission.by,
-                "signal": card.admission.signal,
-                "at": card.admission.at,
-                "effect": words,
-            }
-        )
-    return found
-
-
-def _exchanged(crystal: "Crystal", record: AnswerRecord, dialect: str) -> tuple[tuple[str, str], ...]:
-    """Which values of the replayed card's question stand for which in this one."""
-    card = known_card(crystal, record.cards[0].card) if record.replayed and record.cards else None
-    if card is None:
-        return ()
-    from sqlcrystal.serving.parameters import other_values
-
-    return other_values(card, record.question, dialect)
+def _used_card(used: CardInUse) -> dict[str, Any]:
+    card, effect = used.card, used.effect
+    return {
+        "id": card.id,
+        "score": used.score,
+        "question": card.question.text,
+        "by": card.admission.by,
+        "signal": card.admission.signal,
+        "at": card.admission.at,
+        "effect": f"{effect.right} right, {effect.wrong} wrong so far" if effect else "",
+    }
 
 
 def _steps(episode: Episode, dialect: str) -> list[Step]:
