@@ -18,6 +18,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     person: str
     """Verdicts and changes are kept under this name."""
     scopes: frozenset[tuple[str, Scope]] = EVERYTHING
+    token: str = ""
+    """The id of the token that they hold."""
     local: bool = False
     """At the keyboard of this machine: may name files, other people, and the start of an id."""
     is_model: bool = False
@@ -31,7 +33,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, grant: Grant) -> "Caller":
         """Describe the holder of a token."""
-        return cls(person=grant.person, scopes=grant.scopes)
+        return cls(person=grant.person, scopes=grant.scopes, token=grant.id)
 
     def allows(self, database: str, scope: Scope) -> bool:
         """Tell whether they may do this to that database."""

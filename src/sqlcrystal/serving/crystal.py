@@ -163,6 +163,12 @@ class Crystal:
         )
         return self._shown(answer)
 
+    def database_of(self, answer: str, scope: Scope = Scope.JUDGE) -> str:
+        """Name the database of an answer or a proposal."""
+        if answer.startswith(lookups.PROPOSAL_MARK) and not self.caller.local:
+            return lookups.proposal_for(self.workspace, self.caller, answer).database
+        return lookups.answer_for(self.workspace, self.caller, answer, scope).database
+
     def answer_story(self, name: str, scope: Scope = Scope.ASK) -> "AnswerStory":
         """Tell how an answer came about and what was said of it, for a page that shows all of it."""
         from sqlcrystal.serving.stories import answer_story
@@ -304,6 +310,23 @@ class Crystal:
 
         person, card = self._person(by), self._card(card_id, Scope.MANAGE)
         return edit_card(self.workspace, card, by=person, text=text, sql=sql, reason=reason)
+
+    def change(
+        self,
+        card_id: str,
+        *,
+        status: CardStatus | None = None,
+        text: str | None = None,
+        sql: str | None = None,
+        reason: str = "",
+    ) -> Card:
+        """Edit a card, or serve it or not, or both together."""
+        if text is not None or sql is not None:
+            self.edit(card_id, text=text, sql=sql, reason=reason)
+        if status is not None:
+            change = self.enable if status is CardStatus.ACTIVE else self.disable
+            change([card_id], reason=reason)
+        return self._card(card_id, Scope.MANAGE)
 
     def disable(
         self, ids: Iterable[str] | None = None, *, by: str = "", reason: str = "", **matching: str | None

@@ -169,6 +169,10 @@ class Correction(Ruling, frozen=True, kw_only=True):
         said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
         return cls(**said, sql=sql, columns=rows.columns, rows=rows.rows, row_count=len(rows.rows))
 
+    def limited(self, most: int) -> "Correction":
+        """Leave out the rows beyond so many."""
+        return replace(self, rows=self.rows[:most])
+
 
 class Proposed(Result, frozen=True, kw_only=True):
     """SQL that a repair came to, with its rows; no card until it is confirmed by its id."""
@@ -194,6 +198,12 @@ class Rejection(Ruling, frozen=True, kw_only=True):
         """Add to a ruling the answer that a repair proposed."""
         said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
         return cls(**said, proposal=proposal, trouble=trouble)
+
+    def limited(self, most: int) -> "Rejection":
+        """Leave out the rows beyond so many."""
+        if self.proposal is None or len(self.proposal.rows) <= most:
+            return self
+        return replace(self, proposal=replace(self.proposal, rows=self.proposal.rows[:most], truncated=True))
 
 
 # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────────

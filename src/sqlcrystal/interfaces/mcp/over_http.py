@@ -6,12 +6,14 @@ from fastapi import FastAPI
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.transport_security import TransportSecuritySettings
+from msgspec.structs import replace
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from sqlcrystal.interfaces.mcp.tools import make_server
-from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.interfaces.server.work import Work
+from sqlcrystal.serving.callers import Caller
+from sqlcrystal.serving.crystal import Crystal
 
 PATH = "/mcp"
 
@@ -37,14 +39,18 @@ class MountedMcp:
 
 def mount_mcp(app: FastAPI, work: Work) -> MountedMcp:
     """Serve MCP at /mcp."""
-    mounted = MountedMcp(make_server(work, caller_of, allow_write=work.settings.allow_write))
+
+    def door(context: Context) -> Crystal:
+        return work.crystal.acting_for(_caller_of(context))
+
+    mounted = MountedMcp(make_server(work, door, allow_write=work.settings.allow_write))
     app.router.routes.append(Route(PATH, mounted, methods=["POST"], include_in_schema=False))
     return mounted
 
 
-def caller_of(context: Context) -> Caller:
-    """Whose token the request carried; the gate has recognised it."""
+def _caller_of(context: Context) -> Caller:
+    """Name the holder of the request's token, whom the gate has recognised; a model reads the replies for them."""
     request = context.request_context.request
     assert request is not None
     caller: Caller = request.state.caller
-    return caller
+    return replace(caller, is_model=True)

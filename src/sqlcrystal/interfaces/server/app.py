@@ -1,4 +1,4 @@
-"""The application: one Crystal behind a gate, with the routes of the interface, the chat door, MCP and the page."""
+"""The application: one Crystal behind a gate, with the routes of HTTP, chat, MCP and the page."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,22 +10,20 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import JSONResponse, Response
 
-from sqlcrystal.errors import SqlcrystalError
-from sqlcrystal.interfaces.server import api_answers, api_cards, api_manage, chat
-from sqlcrystal.interfaces.server.access import Caller, Calling, recognised
+from sqlcrystal.interfaces.server import api, chat
+from sqlcrystal.interfaces.server.access import Door, recognised
+from sqlcrystal.interfaces.server.errors import EXPECTED, status_and_line
 from sqlcrystal.interfaces.server.gate import Gate
 from sqlcrystal.interfaces.server.limits import BodyLimit, RateLimit
-from sqlcrystal.interfaces.server.line import Busy
 from sqlcrystal.interfaces.server.logs import event
 from sqlcrystal.interfaces.server.metrics import Metrics
 from sqlcrystal.interfaces.server.settings import ServerSettings
-from sqlcrystal.interfaces.server.work import Stopped, Stopping, TooLate, Work, told
+from sqlcrystal.interfaces.server.work import Work
+from sqlcrystal.serving.callers import Caller
 from sqlcrystal.version import __version__
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal
-
-EXPECTED = (SqlcrystalError, Busy, Stopping, Stopped, TooLate)
 
 
 def make_app(crystal: "Crystal", settings: ServerSettings | None = None) -> FastAPI:
@@ -39,7 +37,7 @@ def make_app(crystal: "Crystal", settings: ServerSettings | None = None) -> Fast
         async with AsyncExitStack() as stack:
             for mounted in mounts:
                 await stack.enter_async_context(mounted.running())
-            event("started", databases=len(crystal.workspace.names()))
+            event("started", databases=len(crystal.database_names()))
             yield
             await work.drain()
 
@@ -58,18 +56,18 @@ def make_app(crystal: "Crystal", settings: ServerSettings | None = None) -> Fast
     mounts = _add_mcp(app, work)
 
     async def recognise(request: Request) -> Caller | None:
-        return await work.peek(lambda: recognised(request, crystal.store.tokens))
+        return await work.look(lambda: recognised(request, crystal))
 
     app.add_middleware(BodyLimit, limit=settings.body_bytes)
     rate = RateLimit(settings.requests_per_minute)
     app.add_middleware(Gate, recognise=recognise, rate=rate, metrics=metrics, on_bug=_of_bug)
     _add_errors(app)
-    for module in (api_answers, api_cards, api_manage, chat):
-        app.include_router(module.router)
+    for router in (*api.ROUTERS, chat.router):
+        app.include_router(router)
     _add_pages(app)
 
     @app.get("/openapi.json", include_in_schema=False)
-    async def openapi(_: Calling) -> JSONResponse:
+    async def openapi(_: Door) -> JSONResponse:
         return JSONResponse(app.openapi())
 
     return app
@@ -89,7 +87,7 @@ def _add_errors(app: FastAPI) -> None:
         return _reply(request, error.status_code, error.detail, headers=dict(error.headers or {}))
 
     async def of_work(request: Request, error: Exception) -> Response:
-        status, detail = told(error)
+        status, detail = status_and_line(error)
         return _reply(request, status, detail, headers={"Retry-After": "2"} if status == 503 else {})
 
     async def of_shape(request: Request, error: Exception) -> Response:
@@ -107,7 +105,7 @@ def _add_errors(app: FastAPI) -> None:
 
 def _of_bug(request: Request, error: Exception) -> Response:
     """Answer an unforeseen error in one line that says nothing of it."""
-    status, detail = told(error)
+    status, detail = status_and_line(error)
     return _reply(request, status, detail)
 
 

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible door: each database is a model, the last user message is the question."""
+"""The OpenAI-compatible interface: each database is a model, the last user message is the question."""
 
 import re
 import secrets
@@ -7,16 +7,19 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.interfaces.server.access import Calling
-from sqlcrystal.interfaces.server.reach import told_answer
-from sqlcrystal.interfaces.server.replies import ERRORS, Working, ended, event_stream, json_reply, with_pings
-from sqlcrystal.interfaces.server.work import Asked, Work
+from sqlcrystal.errors import NotFound, UserError
+from sqlcrystal.interfaces.server.access import Door
+from sqlcrystal.interfaces.server.api import ROWS_SHOWN
+from sqlcrystal.interfaces.server.replies import ERRORS, Working, event_stream, json_reply, with_pings
+from sqlcrystal.interfaces.server.work import Asked
 from sqlcrystal.outgoing import fenced, visible
+from sqlcrystal.serving.answers import ServedAnswer
+from sqlcrystal.serving.crystal import Crystal
 
 router = APIRouter(prefix="/v1", tags=["chat"], responses=ERRORS)
 ROWS_IN_CHAT = 50
@@ -51,35 +54,30 @@ class ChatBody(BaseModel):
 
 
 @router.get("/models")
-async def models(caller: Calling, work: Working) -> Response:
-    """One model for each database the token may ask."""
-
-    def read() -> list[str]:
-        return [name for name in work.crystal.workspace.names() if caller.allows(name, Scope.ASK)]
-
-    listed = [_model(name) for name in await work.call(read)]
+async def models(door: Door, work: Working) -> Response:
+    """List one model for each database that the token may ask."""
+    listed = [_model(name) for name in await work.read(lambda: door.database_names(Scope.ASK))]
     return json_reply({"object": "list", "data": listed})
 
 
 @router.get("/models/{name}")
-async def model(name: str, caller: Calling, work: Working) -> Response:
-    """One database as a model."""
-    return json_reply(_model(await work.call(lambda: _database(work, caller, name))))
+async def model(name: str, door: Door, work: Working) -> Response:
+    """Describe one database as a model."""
+    return json_reply(_model(await work.read(lambda: _database(door, name))))
 
 
 @router.post("/chat/completions")
-async def completions(body: ChatBody, caller: Calling, work: Working) -> Response:
+async def completions(body: ChatBody, door: Door, work: Working) -> Response:
     """Answer the last user message over the database that `model` names."""
-    database = await work.call(lambda: _database(work, caller, body.model))
+    database = await work.read(lambda: _database(door, body.model))
     question = next((turn.text() for turn in reversed(body.messages) if turn.role == "user"), "").strip()
     if not question:
-        raise HTTPException(422, "messages: the last user message is the question, and there is none")
-    asked = work.ask(question, database=database, person=caller.person)
+        raise UserError("messages: the last user message is the question, and there is none")
+    asked = work.ask(door, question, database=database)
     name = f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
-        return event_stream(_chunks(work, asked, name))
-    await ended(asked)
-    answer = await _told(work, asked)
+        return event_stream(_chunks(asked, name))
+    answer = _written(await asked.ended())
     return json_reply(
         {
             "id": name,
@@ -100,7 +98,7 @@ async def completions(body: ChatBody, caller: Calling, work: Working) -> Respons
     )
 
 
-async def _chunks(work: Work, asked: Asked, name: str) -> AsyncIterator[bytes]:
+async def _chunks(asked: Asked, name: str) -> AsyncIterator[bytes]:
     def chunk(delta: Mapping[str, object], *, finish: str | None = None, **more: object) -> bytes:
         document = {
             "id": name,
@@ -119,7 +117,7 @@ async def _chunks(work: Work, asked: Asked, name: str) -> AsyncIterator[bytes]:
         elif kind == "error":
             yield b"data: " + msgspec.json.encode(_error(int(data["status"]), str(data["detail"]))) + b"\n\n"
             return
-    answer = await _told(work, asked)
+    answer = _written(asked.given())
     # The SQL is told when it is final: a repair may still replace what the first attempt said.
     for part in in_markdown(answer).splitlines(keepends=True):
         yield chunk({"content": part})
@@ -127,11 +125,8 @@ async def _chunks(work: Work, asked: Asked, name: str) -> AsyncIterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
-async def _told(work: Work, asked: Asked) -> dict[str, Any]:
-    answer = asked.answer
-    if answer is None:
-        raise asked.error or HTTPException(503, "the server is stopping")
-    return await work.call(lambda: told_answer(work.crystal, answer))
+def _written(answer: ServedAnswer) -> dict[str, Any]:
+    return answer.limited(ROWS_SHOWN).document()
 
 
 def in_markdown(answer: Mapping[str, Any]) -> str:
@@ -166,10 +161,10 @@ def _table(columns: list[str], rows: list[list[Any]]) -> str:
     return "\n".join([*head, *body])
 
 
-def _database(work: Work, caller: Calling, name: str) -> str:
-    seen = [known for known in work.crystal.workspace.names() if caller.allows(known, Scope.ASK)]
-    if name not in seen:
-        raise HTTPException(404, f"model: no {name!r} here, or not for you; choose from {', '.join(seen) or 'none'}")
+def _database(door: Crystal, name: str) -> str:
+    may_ask = door.database_names(Scope.ASK)
+    if name not in may_ask:
+        raise NotFound(f"model: no {name!r} here, or not for you; choose from {', '.join(may_ask) or 'none'}")
     return name
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.bank.records import EVERY_DATABASE
 from sqlcrystal.benchmarks.quarry import load
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.config.bundled import FOLDERS
@@ -116,9 +115,8 @@ def _entry(place: str) -> DatabaseEntry:
 
 
 def demo_token(crystal: Crystal) -> str:
-    """A token for whoever started the demo."""
-    everything = [(EVERY_DATABASE, scope) for scope in Scope]
-    return crystal.store.tokens.issue("you", everything, by="demo")[0]
+    """Make a token for the person who started the demo."""
+    return crystal.issue_token("you", scopes=Scope).token
 
 
 def _recording_path() -> Path:

@@ -9,11 +9,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.interfaces.server.limits import RateLimit
 from sqlcrystal.interfaces.server.logs import event
 from sqlcrystal.interfaces.server.metrics import Metrics
 from sqlcrystal.interfaces.server.timing import begin_request
+from sqlcrystal.serving.callers import Caller
 
 OPEN = frozenset({"/health", "/ready", "/login"})
 GIVEN_UP = frozenset({499, 504})
@@ -99,7 +99,7 @@ class Gate:
                 return RedirectResponse("/login", status_code=303)
             detail = "a token is needed: Authorization: Bearer sqlc_…"
             return _refused(path, 401, detail, {"WWW-Authenticate": "Bearer"})
-        wait = self._rate.seconds_to_wait(caller.grant.id)
+        wait = self._rate.seconds_to_wait(caller.token)
         if wait:
             detail = f"too many requests; wait {wait:.1f} s"
             return _refused(path, 429, detail, {"Retry-After": str(int(wait) + 1)})
@@ -119,7 +119,7 @@ class Gate:
             route=route,
             status=status,
             ms=round(seconds * 1000, 1),
-            token=caller.grant.id if caller else "",
+            token=caller.token if caller else "",
         )
 
 

@@ -5,15 +5,23 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, Request
+from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
 
-from sqlcrystal.interfaces.server.shapes import ErrorShape
 from sqlcrystal.interfaces.server.work import Asked, Work
 
 PING_SECONDS = 15.0
+
+
+class ErrorLine(BaseModel):
+    """One line that says what was wrong."""
+
+    detail: Any
+
+
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorShape, "description": words}
+    status: {"model": ErrorLine, "description": words}
     for status, words in {
         400: "not a request",
         401: "no token, or one that does not stand",
@@ -80,18 +88,3 @@ async def with_pings(asked: Asked) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     finally:
         if coming is not None:
             coming.cancel()
-
-
-async def ended(asked: Asked) -> None:
-    """Wait for an answer; an error of its work is raised here."""
-    async for _ in asked.events():
-        pass
-    if asked.error is not None:
-        raise asked.error
-
-
-def refuse_if_too_many(limit: int, most: int) -> int:
-    """A page size within bounds."""
-    if not 1 <= limit <= most:
-        raise HTTPException(422, f"limit: from 1 to {most}")
-    return limit

@@ -10,7 +10,6 @@ from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.server.app import make_app
 from sqlcrystal.interfaces.server.logs import log_lines
 from sqlcrystal.interfaces.server.settings import ServerSettings
-from sqlcrystal.serving.warming import warm_up
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, log_level: str) -> None:
     """Serve until SIGTERM or Ctrl+C."""
     log_lines(log_level)
-    warm_up(crystal.workspace)
+    crystal.warm_up()
     app = make_app(crystal, settings)
     from sqlcrystal.interfaces.server.tracing import trace
 
@@ -58,7 +57,7 @@ def _welcome(crystal: "Crystal", settings: ServerSettings, address: str) -> str:
         from sqlcrystal.interfaces.server.demo import demo_token
 
         return f"sqlcrystal demo: open {address}/login#{demo_token(crystal)}"
-    if not any(not grant.revoked_at for grant in crystal.store.tokens.all()):
+    if not any(not grant.revoked_at for grant in crystal.tokens()):
         command = "sqlcrystal token create NAME --scope ask --scope judge --scope manage"
         return f"sqlcrystal serves {address}, but nobody has a token yet; make one: {command}"
     return f"sqlcrystal serves {address}"

@@ -1,4 +1,4 @@
-"""What whoever runs the service may set: limits, and what of the outside world it believes."""
+"""Settings of the service: limits, and the headers of proxies that it believes."""
 
 from msgspec import Struct
 
@@ -6,9 +6,9 @@ from msgspec import Struct
 class ServerSettings(Struct, frozen=True, kw_only=True):
     """Limits of one process; each has a flag of the same name in `sqlcrystal serve`."""
 
-    at_once: int = 4
+    concurrency: int = 4
     """Questions worked on at a time, per database."""
-    waiting: int = 50
+    queue_size: int = 50
     """Questions that may wait for their turn, per database; the next one is turned away."""
     answer_seconds: float = 120.0
     """An answer that takes longer is given up."""
@@ -24,7 +24,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     allow_write: bool = False
     """Whether MCP clients may confirm and reject."""
     issue_for_others: bool = False
-    """Whether who manages may issue tokens in the name of somebody who is known already."""
+    """Whether managers may issue tokens in the name of a person who is known already."""
     studies: str = "runs"
     """The folder whose study reports the page shows."""
     demo: bool = False

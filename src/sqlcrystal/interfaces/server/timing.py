@@ -14,15 +14,15 @@ class Aside:
 
     def __init__(self) -> None:
         """Nothing yet."""
-        self.line = 0.0
-        """In the line of a database."""
+        self.queue = 0.0
+        """In the queue of a database."""
         self.outside = 0.0
         """In the model and in databases."""
 
     @property
     def seconds(self) -> float:
         """Together."""
-        return self.line + self.outside
+        return self.queue + self.outside
 
     def around(self, function: Callable[[], Result]) -> Callable[[], Result]:
         """The function, to be run in a thread, with what it spends outside added here."""

@@ -1,55 +1,100 @@
-"""Questions in threads behind a line for each database: their steps as events, stopping, and leaving."""
+"""Questions in threads behind a queue for each database: their steps as events, stopping, and leaving."""
 
 import asyncio
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlcrystal.errors import InfrastructureError, ModelError, RecordingMiss, SqlcrystalError, UserError
-from sqlcrystal.interfaces.server.line import Busy, Line, Moved
+from sqlcrystal.interfaces.server.errors import Busy, Stopped, Stopping, TooLate, status_and_line
 from sqlcrystal.interfaces.server.logs import event
-from sqlcrystal.interfaces.server.metrics import Metrics
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.interfaces.server.timing import of_this_request
 
 if TYPE_CHECKING:
-    from sqlcrystal.serving import Crystal, Event, ServedAnswer
+    from sqlcrystal.interfaces.server.metrics import Metrics
+    from sqlcrystal.serving import Crystal, Event, Ruling, ServedAnswer
 
 Result = TypeVar("Result")
 Step = tuple[str, dict[str, Any]]
+Moved = Callable[[int], None]
 END: Step = ("end", {})
 
 
-class Stopped(Exception):
-    """The person who asked no longer wants the answer."""
+class Queue:
+    """Bounded work on one database in the order of arrival; all who wait are told how many are ahead of them."""
 
+    def __init__(self, name: str, *, concurrency: int, size: int) -> None:
+        """Open the queue of one database."""
+        self.name = name
+        self._concurrency = concurrency
+        self._size = size
+        self._queue: deque[tuple[asyncio.Future[None], Moved]] = deque()
+        self.running = 0
 
-class TooLate(Exception):
-    """The time limit of an answer passed."""
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._queue)
 
+    @property
+    def full(self) -> bool:
+        """Whether the next one is turned away."""
+        return self.running >= self._concurrency and len(self._queue) >= self._size
 
-class Stopping(Exception):
-    """The server is shutting down and takes no new work."""
+    async def enter(self, moved: Moved) -> None:
+        """Wait for a place; each that was given must be left with `leave`."""
+        if self.running < self._concurrency and not self._queue:
+            self.running += 1
+            return
+        if self.full:
+            raise Busy(f"database {self.name!r}: {len(self._queue)} questions are waiting already; try again soon")
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (turn, moved)
+        self._queue.append(entry)
+        moved(len(self._queue))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if entry in self._queue:
+                self._queue.remove(entry)
+                self._tell()
+            elif turn.done() and not turn.cancelled():
+                self.leave()  # the turn came in the same moment as the cancellation
+            raise
+
+    def leave(self) -> None:
+        """Give the place to the next in line."""
+        if self._queue:
+            turn, _ = self._queue.popleft()
+            turn.set_result(None)
+            self._tell()
+        else:
+            self.running -= 1
+
+    def _tell(self) -> None:
+        for ahead, (_, moved) in enumerate(self._queue, start=1):
+            moved(ahead)
 
 
 class Asked:
-    """One question under way; its steps wait in a queue for whoever asked, who may leave."""
+    """One question under way; its steps wait for the caller, who may leave."""
 
-    def __init__(self, person: str, database: str, *, watched: bool) -> None:
+    def __init__(self, door: "Crystal", question: str, database: str, *, memory: bool | None, watched: bool) -> None:
         """Give it a ticket."""
+        self.door = door
+        self.question = question
+        self.database = database
+        self.memory = memory
         self.watched = watched
         self.ticket = secrets.token_urlsafe(12)
-        self.person = person
-        self.database = database
         self.steps: asyncio.Queue[Step] = asyncio.Queue()
         self.stop = threading.Event()
         self.begun = 0.0
         self.answer: ServedAnswer | None = None
-        self.told: dict[str, Any] = {}
-        """The answer as JSON, where that was asked for."""
         self.error: BaseException | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -61,16 +106,28 @@ class Asked:
                 return
             yield step
 
+    async def ended(self) -> "ServedAnswer":
+        """Wait for the answer; an error of its work is raised here."""
+        async for _ in self.events():
+            pass
+        return self.given()
+
+    def given(self) -> "ServedAnswer":
+        """Give the answer of a question that has ended."""
+        if self.answer is None:
+            raise self.error or Stopping("the server is stopping")
+        return self.answer
+
 
 class Work:
-    """What one process does at a time; a place is held until its thread is done, not until somebody gives up."""
+    """The work of one process; a place is held until its thread is done, not until its caller gives up."""
 
-    def __init__(self, crystal: "Crystal", settings: ServerSettings, metrics: Metrics) -> None:
+    def __init__(self, crystal: "Crystal", settings: ServerSettings, metrics: "Metrics | None" = None) -> None:
         """Open no thread yet."""
         self.crystal = crystal
         self.settings = settings
         self.metrics = metrics
-        self._lines: dict[str, Line] = {}
+        self._queues: dict[str, Queue] = {}
         self._asked: dict[str, Asked] = {}
         self._answering = ThreadPoolExecutor(max_workers=64, thread_name_prefix="answer")
         self._quick = ThreadPoolExecutor(max_workers=16, thread_name_prefix="reading")
@@ -80,13 +137,13 @@ class Work:
 
     # ── short calls: the store, a page ───────────────────────────────────────────────────────────────────────────
 
-    async def call(self, function: Callable[[], Result]) -> Result:
+    async def read(self, function: Callable[[], Result]) -> Result:
         """Run a short blocking call beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._quick, function)
 
-    async def peek(self, function: Callable[[], Result]) -> Result:
-        """Look up a row or two: at once in a file, which takes less than handing it to a thread; else as `call`."""
-        return function() if self.crystal.store.is_file else await self.call(function)
+    async def look(self, function: Callable[[], Result]) -> Result:
+        """Look up a row or two: at once in a file, which takes less than handing it to a thread; else as `read`."""
+        return function() if self.crystal.reads_at_once else await self.read(function)
 
     async def write(self, function: Callable[[], Result]) -> Result:
         """Run a short call that writes to the store."""
@@ -94,48 +151,46 @@ class Work:
 
     # ── answers, repairs, statements: everything that may take long ──────────────────────────────────────────────
 
-    async def long(self, database: str, function: Callable[[], Result]) -> Result:
-        """Run what may take long in this database's line, under the time limit."""
-        future = await self._begin(self._line(database), function, lambda _: None)
+    async def run(self, database: str, function: Callable[[], Result]) -> Result:
+        """Run what may take long in this database's queue, under the time limit."""
+        future = await self._begin(self._queue(database), function, lambda _: None)
         try:
             return await asyncio.wait_for(asyncio.shield(future), self.settings.answer_seconds)
         except TimeoutError:
             raise TooLate(f"it took longer than {self.settings.answer_seconds:g} s and was given up") from None
 
     def ask(
-        self,
-        question: str,
-        *,
-        database: str,
-        person: str,
-        memory: bool | None = None,
-        tell: "Callable[[ServedAnswer], dict[str, Any]] | None" = None,
-        watched: bool = True,
+        self, door: "Crystal", question: str, *, database: str, memory: bool | None = None, watched: bool = True
     ) -> Asked:
-        """Begin to answer, and `tell` the answer in the same thread; goes on when whoever asked leaves.
+        """Begin to answer for a caller; goes on when they leave.
 
-        Steps between the first and the last are told only where somebody watches them.
+        Steps between the first and the last are told only where they are watched.
         """
         if self.stopping:
             raise Stopping("the server is stopping; ask again in a moment")
-        line = self._line(database)
-        if line.full:
-            raise Busy(f"database {database!r}: {line.waiting} questions are waiting already; try again soon")
-        asked = Asked(person, database, watched=watched)
+        queue = self._queue(database)
+        if queue.full:
+            raise Busy(f"database {database!r}: {queue.waiting} questions are waiting already; try again soon")
+        asked = Asked(door, question, database, memory=memory, watched=watched)
         asked.steps.put_nowait(("begun", {"ticket": asked.ticket}))
         self._asked[asked.ticket] = asked
-        asked.task = asyncio.get_running_loop().create_task(self._answer(asked, line, question, memory, tell))
+        asked.task = asyncio.get_running_loop().create_task(self._answer(asked, queue))
         return asked
 
     def stop(self, ticket: str, person: str) -> bool:
-        """Stop somebody's own question at its next step; False when it is not here, or not theirs."""
+        """Stop a person's own question at its next step; False when it is not here, or not theirs."""
         asked = self._asked.get(ticket)
-        if asked is None or asked.person != person:
+        if asked is None or asked.door.caller.person != person:
             return False
         asked.stop.set()
         if not asked.begun and asked.task is not None:
             asked.task.cancel()
         return True
+
+    def count_verdict(self, ruling: "Ruling") -> None:
+        """Count a verdict that was not given before."""
+        if ruling.new and self.metrics is not None:
+            self.metrics.verdicts.labels(ruling.database, str(ruling.verdict)).inc()
 
     async def drain(self) -> None:
         """Take nothing new, wait for what is under way, then close; what takes too long is told to stop."""
@@ -152,55 +207,49 @@ class Work:
 
     def measure(self) -> None:
         """Bring the gauges up to date."""
-        for name, line in self._lines.items():
-            self.metrics.running.labels(name).set(line.running)
-            self.metrics.waiting.labels(name).set(line.waiting)
+        if self.metrics is None:
+            return
+        for name, queue in self._queues.items():
+            self.metrics.running.labels(name).set(queue.running)
+            self.metrics.waiting.labels(name).set(queue.waiting)
 
-    def _line(self, database: str) -> Line:
-        if database not in self._lines:
-            self._lines[database] = Line(database, at_once=self.settings.at_once, waiting=self.settings.waiting)
-        return self._lines[database]
+    def _queue(self, database: str) -> Queue:
+        if database not in self._queues:
+            limits = self.settings
+            self._queues[database] = Queue(database, concurrency=limits.concurrency, size=limits.queue_size)
+        return self._queues[database]
 
-    async def _begin(self, line: Line, function: Callable[[], Result], moved: Moved) -> "asyncio.Future[Result]":
+    async def _begin(self, queue: Queue, function: Callable[[], Result], moved: Moved) -> "asyncio.Future[Result]":
         """Wait for a turn, then begin in a thread."""
         aside, arrived = of_this_request(), time.perf_counter()
-        await line.enter(moved)
-        aside.line += time.perf_counter() - arrived
+        await queue.enter(moved)
+        aside.queue += time.perf_counter() - arrived
         future = asyncio.get_running_loop().run_in_executor(self._answering, aside.around(function))
 
         def done(ended: "asyncio.Future[Result]") -> None:
-            line.leave()
+            queue.leave()
             if not ended.cancelled():
                 ended.exception()  # looked at, so that one nobody waits for is not reported as lost
 
         future.add_done_callback(done)
         return future
 
-    async def _answer(
-        self,
-        asked: Asked,
-        line: Line,
-        question: str,
-        memory: bool | None,
-        tell: "Callable[[ServedAnswer], dict[str, Any]] | None",
-    ) -> None:
+    async def _answer(self, asked: Asked, queue: Queue) -> None:
         loop = asyncio.get_running_loop()
 
         def step(happened: "Event") -> None:
             if asked.stop.is_set() and happened.kind != "done":
-                raise Stopped("stopped by whoever asked")
-            # The whole answer is told below, in the shape its judge may see.
+                raise Stopped("stopped by the caller")
+            # The whole answer is given by `asked.answer`, as its caller may see it.
             if happened.kind != "done" and asked.watched:
                 loop.call_soon_threadsafe(asked.steps.put_nowait, (happened.kind, dict(happened.data)))
 
         def work() -> "ServedAnswer":
             asked.begun = time.perf_counter()
-            answer = self.crystal.ask(question, asked.database, by=asked.person, memory=memory, on_event=step)
-            asked.told = {} if tell is None else tell(answer)
-            return answer
+            return asked.door.ask(asked.question, asked.database, memory=asked.memory, on_event=step)
 
         try:
-            future = await self._begin(line, work, lambda ahead: asked.steps.put_nowait(("place", {"ahead": ahead})))
+            future = await self._begin(queue, work, lambda ahead: asked.steps.put_nowait(("place", {"ahead": ahead})))
             asked.answer = await asyncio.wait_for(asyncio.shield(future), self.settings.answer_seconds)
             self._count(asked, asked.answer)
             asked.steps.put_nowait(("done", {}))
@@ -209,7 +258,7 @@ class Work:
             limit = f"{self.settings.answer_seconds:g} s"
             self._fail(asked, TooLate(f"the answer took longer than {limit} and was given up"))
         except asyncio.CancelledError:
-            self._fail(asked, Stopped("stopped by whoever asked"))
+            self._fail(asked, Stopped("stopped by the caller"))
         except Exception as error:
             self._fail(asked, error)
         finally:
@@ -217,42 +266,17 @@ class Work:
             asked.steps.put_nowait(END)
 
     def _count(self, asked: Asked, answer: "ServedAnswer") -> None:
-        end = (
-            "error"
-            if answer.error
-            else "replayed"
-            if answer.replayed
-            else "repaired"
-            if answer.repaired
-            else "answered"
-        )
-        self.metrics.answers.labels(asked.database, end).inc()
+        if self.metrics is None:
+            return
+        ends = {"error": bool(answer.error), "replayed": answer.replayed, "repaired": answer.repaired, "answered": True}
+        self.metrics.answers.labels(asked.database, next(end for end, holds in ends.items() if holds)).inc()
         self.metrics.answer_seconds.labels(asked.database).observe(answer.seconds)
         self.metrics.tokens.labels(asked.database, "prompt").inc(answer.prompt_tokens)
         self.metrics.tokens.labels(asked.database, "completion").inc(answer.completion_tokens)
 
     def _fail(self, asked: Asked, error: BaseException) -> None:
         asked.error = error
-        self.metrics.answers.labels(asked.database, type(error).__name__).inc()
-        status, detail = told(error)
+        if self.metrics is not None:
+            self.metrics.answers.labels(asked.database, type(error).__name__).inc()
+        status, detail = status_and_line(error)
         asked.steps.put_nowait(("error", {"status": status, "detail": detail}))
-
-
-def told(error: BaseException) -> tuple[int, str]:
-    """The status and the one line a caller gets for an error; a bug says nothing of itself."""
-    table: tuple[tuple[type[BaseException], int], ...] = (
-        (Busy, 503),
-        (Stopping, 503),
-        (Stopped, 499),
-        (TooLate, 504),
-        (UserError, 422),
-        (RecordingMiss, 404),
-        (ModelError, 502),
-        (InfrastructureError, 502),
-        (SqlcrystalError, 422),
-    )
-    for kind, status in table:
-        if isinstance(error, kind):
-            return status, str(error)
-    event("bug", level=40, cause=error)
-    return 500, "the server failed; its log says where"
