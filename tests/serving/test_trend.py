@@ -5,7 +5,7 @@ from pathlib import Path
 from running_service import ASKED, two_shops
 from shop import RIGHT, fenced
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.serving.trend import trend
+from sqlcrystal.serving.value import trend
 
 
 def test_the_last_look_is_what_value_says_today(tmp_path: Path) -> None:

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from sqlcrystal.bank import CheckReport, Forgotten, ImportReport, Store
     from sqlcrystal.serving.own_tests import OwnTest, TestResult
     from sqlcrystal.serving.stories import AnswerStory, CardStory
-    from sqlcrystal.serving.trend import Look
-    from sqlcrystal.serving.value import Value
+    from sqlcrystal.serving.value import Look, Value
 
 ModelSpec = str | Mapping[str, Any] | LanguageModel
 Self = TypeVar("Self", bound="Crystal")
@@ -109,9 +108,9 @@ class Crystal:
         )
         return self._shown(answer)
 
-    def run(self, sql: str, database: str | None = None) -> Result:
+    def run(self, sql: str, database: str | None = None, *, scope: Scope = Scope.ASK) -> Result:
         """Run one read-only statement behind the guard; SQL that fails is a result with an error."""
-        name = self.database(database)
+        name = self.database(database, scope)
         result = Result.of(self.workspace.open(name).database.execute(sql))
         return result.withheld() if self._withholds(name) else result
 
@@ -137,6 +136,10 @@ class Crystal:
     def databases(self) -> list[DatabaseState]:
         """Describe every database that exists for the caller, and whether it can be reached."""
         return [self._state(name) for name in self.database_names()]
+
+    def database_state(self, database: str | None = None) -> DatabaseState:
+        """Describe one database, and whether it can be reached."""
+        return self._state(self.database(database))
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -176,12 +179,16 @@ class Crystal:
         record = lookups.answer_for(self.workspace, self.caller, name, scope)
         return answer_story(self.workspace, self.caller, record)
 
-    def answer_again(self, name: str) -> Result:
-        """Run an answer's SQL on the database as it is now."""
-        record = lookups.answer_for(self.workspace, self.caller, name)
+    def answer_again(self, name: str, scope: Scope = Scope.ASK) -> Result:
+        """Run an answer's SQL on the database as it is now; refused where it was kept without its values."""
+        from sqlcrystal.serving.privacy import runs_as_kept
+
+        record = lookups.answer_for(self.workspace, self.caller, name, scope)
         if record.sql is None or record.error:
             return Result()
-        return self.run(record.sql, record.database)
+        if not runs_as_kept(record, record.sql):
+            raise UserError(f"answer {record.id}: its SQL was kept without its values and cannot run again; ask again")
+        return self.run(record.sql, record.database, scope=scope)
 
     def history(self, database: str | None = None, *, question: str | None = None, limit: int = 50) -> list[PastAnswer]:
         """List the latest answers, newest first."""
@@ -430,7 +437,7 @@ class Crystal:
 
     def trend(self, database: str | None = None) -> "list[Look]":
         """Give the live lift of a database as it stood after so many verdicts."""
-        from sqlcrystal.serving.trend import trend
+        from sqlcrystal.serving.value import trend
 
         return trend(self.store, self.database(database))
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, Change, Entry, Grant, Scope, Verdict, Waiting
+from sqlcrystal.bank.records import EVERY_DATABASE as EVERY_DATABASE  # noqa: PLC0414  (documents of tokens hold it)
 from sqlcrystal.types import Card, CardId, CardStatus, Execution, Failure, Row, Rows
 
 DOES_NOT_RUN = "does not run"

@@ -41,6 +41,13 @@ def kept(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, salt:
     )
 
 
+def runs_as_kept(record: AnswerRecord, sql: str) -> bool:
+    """Tell whether SQL of an answer is kept as it ran: one whose values were taken out is another query, or none."""
+    from sqlcrystal.databases.masks import UNREADABLE, is_masked
+
+    return record.rows is not None or not (is_masked(sql) or sql == UNREADABLE)
+
+
 def kept_trace(opened: OpenDatabase, episode: Episode | None) -> Episode | None:
     """How an answer came about is kept only where values may be."""
     return None if is_private(opened) else episode

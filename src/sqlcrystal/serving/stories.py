@@ -7,6 +7,7 @@ from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.documents import PastAnswer
 from sqlcrystal.serving.lookups import known_card
+from sqlcrystal.serving.privacy import runs_as_kept
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Card, Episode
 
@@ -31,6 +32,9 @@ class AnswerStory(Struct, frozen=True, kw_only=True):
     proposal: Proposal | None
     exchanged: tuple[tuple[str, str], ...]
     """Which values of the replayed card's question stand for which in this one."""
+    runnable: bool = True
+    """Whether its SQL can be run again: not where it was kept without its values."""
+    proposal_runnable: bool = True
 
 
 class CardStory(Struct, frozen=True, kw_only=True):
@@ -60,7 +64,7 @@ def answer_story(workspace: Workspace, caller: Caller, record: AnswerRecord) -> 
     cards = tuple(
         CardInUse(card=card, score=score, effect=effects.get(card.id)) for card, score in used if card is not None
     )
-    proposals = store.decisions.proposals(answer=record.id)
+    proposal = next(reversed(store.decisions.proposals(answer=record.id)), None)
     return AnswerStory(
         record=record,
         dialect=dialect,
@@ -68,8 +72,10 @@ def answer_story(workspace: Workspace, caller: Caller, record: AnswerRecord) -> 
         trace=store.answers.trace(record.id),
         verdict=standing_verdict(workspace, record),
         cards=cards,
-        proposal=proposals[-1] if proposals else None,
+        proposal=proposal,
         exchanged=_exchanged(record, cards, dialect),
+        runnable=runs_as_kept(record, record.sql or ""),
+        proposal_runnable=proposal is not None and runs_as_kept(record, proposal.sql),
     )
 
 

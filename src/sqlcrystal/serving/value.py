@@ -14,6 +14,7 @@ from sqlcrystal.serving.observations import Observation, flips, observations, ta
 USUAL_FLOOR = 0.6
 """Right without memory, where no verdict says so yet."""
 SMALLEST_EFFECT_PP = 0.5
+LOOKS = 60
 
 
 class ArmValue(Struct, frozen=True, kw_only=True):
@@ -244,3 +245,32 @@ def _card(effect: CardEffect, right_without: float, without: int) -> CardValue:
     says = "earns" if lift.low_pp > 0 else "harms" if lift.high_pp < 0 else "unclear"
     ends = (round(lift.low_pp, 2), round(lift.high_pp, 2))
     return CardValue(**counts, effect_pp=round(lift.value_pp, 2), effect_ci_pp=ends, says=says)
+
+
+# ── the lift over time ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """The lift in points after so many verdicts."""
+
+    verdicts: int
+    at: str
+    lift_pp: float
+    low_pp: float
+    high_pp: float
+
+
+def trend(store: Store, database: str) -> list[Look]:
+    """Look at the live lift as it stood after so many verdicts.
+
+    At most sixty looks, evenly spaced over the verdicts; none before both arms have enough for an interval.
+    """
+    judged = [verdict for verdict in store.answers.judged(database=database) if verdict.share > 0]
+    every = max(1, -(-len(judged) // LOOKS))
+    looks = []
+    for count in sorted({*range(every, len(judged) + 1, every), len(judged)} - {0}):
+        lift = live_lift(tallies(observations(judged[:count])))
+        if lift.value_pp is not None and lift.low_pp is not None and lift.high_pp is not None:
+            at = judged[count - 1].at
+            looks.append(Look(verdicts=count, at=at, lift_pp=lift.value_pp, low_pp=lift.low_pp, high_pp=lift.high_pp))
+    return looks

@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter, Form
 from starlette.responses import Response
 
+from sqlcrystal.bank import Scope
 from sqlcrystal.errors import NotFound, UserError
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import Id
@@ -42,7 +43,7 @@ async def rows_file(answer_id: Id, kind: str, door: Door, work: Working) -> Resp
     """All rows of an answer, read again, as csv, tsv, md or json."""
     if kind not in FORMATS:
         raise NotFound(f"rows: no {kind!r}; choose from {', '.join(FORMATS)}")
-    database = await work.look(lambda: door.database_of(answer_id))
+    database = await work.look(lambda: door.database_of(answer_id, Scope.ASK))
     result = await work.run(database, lambda: door.answer_again(answer_id))
     if result.error:
         raise UserError(f"the SQL no longer runs: {result.error}")
