@@ -111,6 +111,8 @@ def _tool(server: MCPServer, hints: ToolAnnotations, *, gives: Any) -> Callable[
     adapter: TypeAdapter[Any] = TypeAdapter(gives)
 
     def register(function: Tool) -> Tool:
+        function.__annotations__["return"] = gives  # the signature is read from the function that is wrapped
+
         @functools.wraps(function)
         async def called(*arguments: Any, **named: Any) -> Any:
             try:
@@ -119,7 +121,6 @@ def _tool(server: MCPServer, hints: ToolAnnotations, *, gives: Any) -> Callable[
                 raise ToolError(str(error)) from None
             return adapter.validate_python(_plain(given))
 
-        called.__annotations__ = {**function.__annotations__, "return": gives}
         return server.tool(annotations=hints)(called)
 
     return register
