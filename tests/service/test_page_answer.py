@@ -1,5 +1,6 @@
 """An answer in each of its states, as the server renders it: no browser is needed to read the words."""
 
+import re
 from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from running_service import ASKED, Service, serving
 from shop import PROBE, RIGHT, WRONG, fenced
+from sqlcrystal.errors import ModelUnavailable
 from sqlcrystal.types import Message, Sampling
 from watched_tab import IN_BROWSER, Watched
 
@@ -198,3 +200,38 @@ class TestInTheBrowser:
             page.well()
         assert page.trouble == []
         page.context.close()
+
+
+@pytest.fixture(scope="module")
+def private_service(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with serving(tmp_path_factory.mktemp("private"), script=states, values="never") as running:
+        yield running
+
+
+def test_sql_that_was_kept_without_its_values_is_not_run_again(private_service: Service) -> None:
+    answer = private_service.ask("Which items are dearer than 1?")
+    assert answer["row_count"]
+    page = page_of(private_service, answer["id"])
+    assert "Rows are not kept" in page
+    assert "It ran and returned" not in page
+    with private_service.client() as client:
+        reply = client.get(f"/a/{answer['id']}/rows.csv")
+    assert (reply.status_code, "kept without its values" in reply.text) == (422, True)
+
+
+def test_sql_without_values_shows_its_rows_where_values_are_never_kept(private_service: Service) -> None:
+    assert re.search(r'<dd class="tile">\d+</dd>', shown(private_service, "I want one figure."))
+
+
+def test_a_rejection_stands_and_says_why_no_repair_was_looked_for_where_the_model_fails(tmp_path: Path) -> None:
+    def failing(messages: Sequence[Message], sampling: Sampling) -> str:
+        if "debugging" in messages[0].content or "correcting" in messages[0].content:
+            raise ModelUnavailable("the model is out to lunch")
+        return fenced(SQL["every price"])
+
+    with serving(tmp_path, script=failing) as service:
+        answer = service.ask("every price")["id"]
+        headers = {"X-Fragment": "1", "Sec-Fetch-Site": "same-origin"}
+        page = unescape(service.post(f"/a/{answer}/reject", headers=headers).text)
+    assert "Rejected by you" in page
+    assert "No repair could be looked for: the model is out to lunch" in page
