@@ -4,7 +4,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from sqlcrystal.serving.own_benchmark import make_benchmark
 
 from cardbox import HashingEmbedder
 from shop import OWN_TESTS, QUESTION, RIGHT, build, helped
@@ -14,6 +13,7 @@ from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.records import Ledger, read_ledger, write_ledger
 from sqlcrystal.ledger.takeover import banked_entries
 from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.serving.own_benchmark import make_benchmark
 from sqlcrystal.serving.own_tests import junit, read_tests, run_tests
 from synthetic_ledger import synthetic_ledger
 

@@ -177,9 +177,8 @@ def test_forgetting_takes_a_value_out_of_a_store_that_kept_it(tmp_path: Path) ->
 
 def test_an_mcp_client_is_told_whether_there_are_rows_and_nothing_that_could_spell_out_a_cell(tmp_path: Path) -> None:
     pytest.importorskip("mcp")
-    from sqlcrystal.interfaces.server.reach import told_answer, told_rows
-
     from sqlcrystal.interfaces.mcp.tools import withheld
+    from sqlcrystal.interfaces.server.reach import told_answer, told_rows
 
     with service(tmp_path) as crystal:
         answer = crystal.ask(PRICE_OF.format("bolt"))
