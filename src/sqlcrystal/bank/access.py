@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import now
-from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.bank.tables import token_scopes, tokens
 from sqlcrystal.errors import BankError, ConfigError
 
@@ -29,9 +28,8 @@ _GRANTS: "sa.Select[Any]" = (
     .join(token_scopes, token_scopes.c.token == tokens.c.id)
     .order_by(tokens.c.made_at, tokens.c.id)
 )
-_ALL = StoreStatement(_GRANTS)
-_BY_DIGEST = StoreStatement(_GRANTS.where(tokens.c.digest == sa.bindparam("value")))
-_BY_ID = StoreStatement(_GRANTS.where(tokens.c.id == sa.bindparam("value")))
+_BY_DIGEST = _GRANTS.where(tokens.c.digest == sa.bindparam("value"))
+_BY_ID = _GRANTS.where(tokens.c.id == sa.bindparam("value"))
 
 
 class Scope(StrEnum):
@@ -120,9 +118,9 @@ class TokenStore:
 
     def all(self) -> list[Grant]:
         """Every token ever issued, revoked ones too, oldest first."""
-        return self._grants(_ALL, {})
+        return self._grants(_GRANTS, {})
 
-    def _grants(self, statement: StoreStatement, given: dict[str, str]) -> list[Grant]:
+    def _grants(self, statement: "sa.Select[Any]", given: dict[str, str]) -> list[Grant]:
         told: dict[tuple[str, ...], set[tuple[str, Scope]]] = {}
         for *grant, database, scope in self._backend.rows(statement, given):
             told.setdefault(tuple(grant), set()).add((database, Scope(scope)))

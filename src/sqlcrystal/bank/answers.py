@@ -12,7 +12,6 @@ from sqlcrystal.bank.by_id import ById
 from sqlcrystal.bank.card_rows import document, is_new
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting
-from sqlcrystal.bank.statements import StoreStatement, direct
 from sqlcrystal.bank.tables import answer_cards, answers
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.types import CardId, Episode
@@ -27,9 +26,9 @@ _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
 _SHOWN = answers.c.twin_of == ""
 _BY_ID = ById(answers, kind="answer")
-_TRACE = StoreStatement(sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name")))
-_VERDICT = StoreStatement(sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name")))
-_DIGESTS = StoreStatement(
+_TRACE = sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name"))
+_VERDICT = sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name"))
+_DIGESTS = (
     sa.select(answers.c.result_digest)
     .where(
         _SHOWN,
@@ -39,13 +38,12 @@ _DIGESTS = StoreStatement(
     .order_by(answers.c.seq.desc())
     .limit(sa.bindparam("most"))
 )
-_USE = StoreStatement(answer_cards.insert().inline())
 
 
 @cache
-def _recent(*columns: str) -> StoreStatement:
+def _recent(*columns: str) -> "sa.Select[tuple[bytes]]":
     query = sa.select(answers.c.document).where(_SHOWN).order_by(answers.c.seq.desc()).limit(sa.bindparam("most"))
-    return StoreStatement(query.where(*(answers.c[column] == sa.bindparam(column) for column in columns)))
+    return query.where(*(answers.c[column] == sa.bindparam(column) for column in columns))
 
 
 @cache
@@ -97,7 +95,7 @@ class AnswerStore:
         with self._backend.appending() as connection:
             new = is_new(connection, answers, row)
             if new and uses:
-                _USE.each(direct(connection), uses)
+                connection.execute(answer_cards.insert(), uses)
         return new
 
     def get(self, answer_id: str) -> AnswerRecord:

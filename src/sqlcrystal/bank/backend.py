@@ -4,18 +4,20 @@ Not guaranteed: use of one open store across a fork (open it again in the child)
 """
 
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 
 from sqlcrystal.bank.migrations import is_current, migrate
-from sqlcrystal.bank.statements import Direct, Readers, Rows, StoreStatement, Values, direct
 from sqlcrystal.errors import BankError
 
 BUSY_SECONDS = 30.0
+Rows = Sequence["sa.Row[*tuple[Any, ...]]"]
 
 
 class Engine(Protocol):
@@ -24,10 +26,8 @@ class Engine(Protocol):
     where: str
     """How errors and reports name the store; never with a password."""
     sqlalchemy: sa.Engine
-    errors: type[Exception]
-    """What the driver raises."""
     readers: int
-    """Connections that may look at the same moment."""
+    """How many connections may read at the same moment."""
 
     def take_lock(self, connection: sa.Connection, /) -> None:
         """Let one writer in at a time, so that what it reads is what it writes over."""
@@ -35,10 +35,6 @@ class Engine(Protocol):
 
     def reader(self) -> sa.Connection:
         """A connection for a quick look; two statements may see two moments."""
-        ...
-
-    def direct_reader(self) -> Direct:
-        """The same without SQLAlchemy, for whoever keeps and closes it."""
         ...
 
     def snapshot(self) -> sa.Connection:
@@ -54,6 +50,50 @@ class Engine(Protocol):
         ...
 
 
+class Readers:
+    """Connections that only read, kept from one query to the next: opening one takes longer than most queries."""
+
+    def __init__(self, connect: Callable[[], sa.Connection], *, limit: int) -> None:
+        """Open connections as they are needed, at most so many."""
+        self._connect = connect
+        self._idle: deque[sa.Connection] = deque()
+        self._room = threading.BoundedSemaphore(limit)
+
+    def rows(self, query: "sa.Executable", values: Mapping[str, object]) -> Rows:
+        """Run one query; a connection that has ended since its last query is replaced."""
+        with self._room:
+            try:
+                kept = self._idle.pop()
+            except IndexError:
+                return self._read(self._open(), query, values)
+            try:
+                return self._read(kept, query, values)
+            except sa.exc.DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                self.close()  # the others have ended with it
+                return self._read(self._open(), query, values)
+
+    def close(self) -> None:
+        """Close the connections that are not in use at this moment."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _open(self) -> sa.Connection:
+        connection = self._connect()
+        connection.detach()  # a kept connection must not take a place in the pool that writers share
+        return connection
+
+    def _read(self, connection: sa.Connection, query: "sa.Executable", values: Mapping[str, object]) -> Rows:
+        try:
+            rows = connection.execute(query, values).all()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        return rows
+
+
 class Backend:
     """One open store; threads may share it, and other processes may have it open too."""
 
@@ -63,7 +103,7 @@ class Backend:
         self.where = engine.where
         self._turn = threading.RLock()
         self._own = threading.local()
-        self._readers = Readers(engine.direct_reader, most=engine.readers, errors=engine.errors)
+        self._readers = Readers(engine.reader, limit=engine.readers)
         try:
             with self.explained(), engine.sqlalchemy.connect() as connection:
                 current = is_current(connection)
@@ -102,11 +142,11 @@ class Backend:
         with self.explained(), self.engine.reader() as connection:
             yield connection
 
-    def rows(self, statement: StoreStatement, values: Values) -> Rows:
-        """What a statement made once finds: in this thread's open transaction, if there is one."""
-        own = getattr(self._own, "connection", None)
+    def rows(self, query: "sa.Executable", values: Mapping[str, object] = MappingProxyType({})) -> Rows:
+        """Run one query and return its rows: in this thread's open transaction, if there is one."""
+        own: sa.Connection | None = getattr(self._own, "connection", None)
         with self.explained():
-            return self._readers.rows(statement, values) if own is None else statement.rows(direct(own), values)
+            return self._readers.rows(query, values) if own is None else own.execute(query, values).all()
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
@@ -156,7 +196,7 @@ class Backend:
             yield
         except sa.exc.DBAPIError as error:
             raise BankError(f"{self.where}: {self.engine.meaning(error.orig)}") from error
-        except self.engine.errors as error:
+        except self.engine.sqlalchemy.dialect.loaded_dbapi.Error as error:  # of a COPY, which SQLAlchemy does not run
             raise BankError(f"{self.where}: {self.engine.meaning(error)}") from error
         except sa.exc.TimeoutError as error:
             raise BankError(f"{self.where}: every connection has been busy for too long") from error

@@ -3,7 +3,6 @@
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.errors import BankError
 
 _BEYOND = "\U0010ffff"
@@ -17,9 +16,9 @@ class ById:
         """`kind` is what errors call a record."""
         name, document = table.c.id, table.c.document
         self._kind = kind
-        self._whole = StoreStatement(sa.select(name, document).where(name == sa.bindparam("wanted")))
+        self._whole = sa.select(name, document).where(name == sa.bindparam("wanted"))
         starting = (name > sa.bindparam("wanted")) & (name < sa.bindparam("beyond"))
-        self._start = StoreStatement(sa.select(name, document).where(starting).order_by(name).limit(3))
+        self._start = sa.select(name, document).where(starting).order_by(name).limit(3)
 
     def document(self, backend: Backend, wanted: str) -> bytes:
         """The record's document."""

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +10,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from sqlcrystal.bank.records import Added, Change, Entry
-from sqlcrystal.bank.statements import StoreStatement, direct
 from sqlcrystal.bank.tables import cards, changes, episodes, revisions
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
@@ -28,46 +26,19 @@ def now() -> str:
 
 def upsert(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
     """An insert that can say what becomes of a row with the same key."""
-    return _upsert(connection.dialect.name, table)
-
-
-def is_new(connection: sa.Connection, table: sa.Table, row: Mapping[str, object]) -> bool:
-    """Insert a row by its id; False when one of this id is there already, which stays as it is."""
-    return bool(_new_row(table).rows(direct(connection), row))
-
-
-def _upsert(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
-    if dialect == "sqlite":
+    if connection.dialect.name == "sqlite":
         return sqlite.insert(table)
     from sqlalchemy.dialects import postgresql  # slow to import, and few need it
 
     return postgresql.insert(table)
 
 
-def _insert_once(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
-    return _upsert(dialect, table).on_conflict_do_nothing()
+def is_new(connection: sa.Connection, table: sa.Table, row: Mapping[str, object]) -> bool:
+    """Insert a row by its id; False when one of this id is there already, which stays as it is."""
+    statement = upsert(connection, table).on_conflict_do_nothing().returning(table.c.id)
+    return connection.execute(statement, row).first() is not None
 
 
-@cache
-def _new_row(table: sa.Table) -> StoreStatement:
-    return StoreStatement(lambda dialect: _insert_once(dialect, table).returning(table.c.id))
-
-
-def _next_revision(dialect: str) -> "sqlite.Insert | postgresql.Insert":
-    return _upsert(dialect, revisions).on_conflict_do_update(
-        index_elements=[revisions.c.database], set_={"revision": revisions.c.revision + 1}
-    )
-
-
-_BUMP = StoreStatement(_next_revision)
-_EPISODE = StoreStatement(lambda dialect: _insert_once(dialect, episodes))
-_CARD = StoreStatement(cards.insert().inline())
-_CHANGE = StoreStatement(changes.insert().inline())
-_SAME_ONE = StoreStatement(
-    sa.select(cards.c.id, cards.c.content, cards.c.database).where(
-        sa.or_(cards.c.id == sa.bindparam("name"), cards.c.content == sa.bindparam("said"))
-    )
-)
 _SAME = sa.select(cards.c.id, cards.c.content, cards.c.database).where(
     sa.or_(
         cards.c.id.in_(sa.bindparam("ids", expanding=True)),
@@ -115,11 +86,11 @@ def insert(connection: sa.Connection, entries: Sequence[Entry]) -> list[Added]:
         added.append(Added(id=card.id, new=True))
     if episode_rows:
         traces = [{"digest": digest, "document": trace} for digest, trace in episode_rows.items()]
-        _EPISODE.each(direct(connection), traces)
+        connection.execute(upsert(connection, episodes).on_conflict_do_nothing(), traces)
     if new:
-        _CARD.each(direct(connection), new)
+        connection.execute(cards.insert(), new)
     if change_rows:
-        _CHANGE.each(direct(connection), change_rows)
+        connection.execute(changes.insert(), change_rows)
     return added
 
 
@@ -150,13 +121,8 @@ def yielded(connection: sa.Connection, entries: Sequence[Entry]) -> list[Entry]:
 def _kept(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> dict[str, tuple[str, str]]:
     """The id and database of each card that has one of these ids or contents, by either."""
     ids, contents = ([row[column] for row in rows] for column in ("id", "content"))
-    same: Iterable[Sequence[str]]
-    if len(rows) == 1:  # a verdict's card
-        same = _SAME_ONE.rows(direct(connection), {"name": ids[0], "said": contents[0]})
-    else:
-        same = connection.execute(_SAME, {"ids": ids, "contents": contents})
     kept = {}
-    for name, content, database in same:
+    for name, content, database in connection.execute(_SAME, {"ids": ids, "contents": contents}):
         kept[name] = kept[content] = (name, database)
     return kept
 
@@ -168,14 +134,17 @@ def update(connection: sa.Connection, card: Card) -> None:
 
 def revise(connection: sa.Connection, databases: Iterable[str]) -> None:
     """Let every process know that these databases' cards have changed."""
+    bump = upsert(connection, revisions).on_conflict_do_update(
+        index_elements=[revisions.c.database], set_={"revision": revisions.c.revision + 1}
+    )
     for database in sorted(set(databases)):
-        _BUMP.rows(direct(connection), {"database": database, "revision": 1})
+        connection.execute(bump, {"database": database, "revision": 1})
 
 
 def note(connection: sa.Connection, card_id: str, *, by: str, action: str, before: str, after: str, why: str) -> None:
     """Remember what was done to a card."""
     change = Change(at=now(), by=by, action=action, before=str(before), after=str(after), reason=why)
-    _CHANGE.rows(direct(connection), _change_row(card_id, change))
+    connection.execute(changes.insert(), _change_row(card_id, change))
 
 
 def drop_episode(connection: sa.Connection, digest: str | None) -> None:

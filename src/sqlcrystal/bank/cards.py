@@ -15,7 +15,6 @@ from sqlcrystal.bank.card_rows import drop_episode, history_of, insert, note, no
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import REPLACED_BY, Added, Change, Entry
 from sqlcrystal.bank.served import MEMORY, Served, caught_up, revision_of
-from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.bank.tables import cards, episodes
 from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import BankError
@@ -23,19 +22,19 @@ from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode, is_pe
 
 _CARD = msgspec.json.Decoder(Card)
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value
-_ANY = StoreStatement(sa.select(cards.c.seq).where(cards.c.database == sa.bindparam("database"), _ACTIVE).limit(1))
+_ANY = sa.select(cards.c.seq).where(cards.c.database == sa.bindparam("database"), _ACTIVE).limit(1)
 _AT_A_TIME = 500
 _BY_ID = ById(cards, kind="card")
 
 
 @cache
-def _fitting(*columns: str) -> StoreStatement:
+def _fitting(*columns: str) -> "sa.Select[tuple[bytes]]":
     """The statement for cards that have given values, since a moment for that of admission; made once of each kind."""
     query = sa.select(cards.c.document).order_by(cards.c.seq)
     for column in columns:
         value: sa.BindParameter[str] = sa.bindparam(column)
         query = query.where(cards.c.admitted_at >= value if column == "admitted_at" else cards.c[column] == value)
-    return StoreStatement(query)
+    return query
 
 
 class CardStore:

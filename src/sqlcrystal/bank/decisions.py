@@ -12,7 +12,6 @@ from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.card_rows import document, is_new, now
 from sqlcrystal.bank.episodes import read_episode
 from sqlcrystal.bank.records import AnswerRecord, Decided, Decision, Proposal, Verdict
-from sqlcrystal.bank.statements import StoreStatement, direct
 from sqlcrystal.bank.tables import answers, decisions, proposals
 from sqlcrystal.errors import BankError
 from sqlcrystal.types import is_personal
@@ -21,11 +20,9 @@ _TOLD = tuple(decisions.c[field] for field in Decision.__struct_fields__)
 _LAST: "sa.Select[Any]" = sa.select(*_TOLD).order_by(decisions.c.seq.desc()).limit(1)
 _MADE = sa.or_(*(decisions.c.verdict == verdict.value for verdict in (Verdict.CONFIRMED, Verdict.CORRECTED)))
 _OF_CARD = decisions.c.card == sa.bindparam("name")
-_ON_ANSWER = StoreStatement(_LAST.where(decisions.c.answer == sa.bindparam("name")))
-_ON_CARD = StoreStatement(_LAST.where(_OF_CARD))
-_THAT_MADE = StoreStatement(_LAST.where(_OF_CARD, _MADE, decisions.c.answer != ""))
-_STANDS = StoreStatement(answers.update().where(answers.c.id == sa.bindparam("name")))
-_DECIDED = StoreStatement(decisions.insert().inline())
+_ON_ANSWER = _LAST.where(decisions.c.answer == sa.bindparam("name"))
+_ON_CARD = _LAST.where(_OF_CARD)
+_THAT_MADE = _LAST.where(_OF_CARD, _MADE, decisions.c.answer != "")
 
 
 class DecisionStore:
@@ -163,12 +160,13 @@ class DecisionStore:
 
     def _append(self, connection: sa.Connection, decision: Decision) -> None:
         values = {**msgspec.structs.asdict(decision), "verdict": str(decision.verdict)}
-        _DECIDED.rows(direct(connection), values)
+        connection.execute(decisions.insert(), values)
         if decision.answer:
-            _STANDS.rows(direct(connection), {"name": decision.answer, "verdict": values["verdict"]})
+            standing = answers.update().where(answers.c.id == decision.answer)
+            connection.execute(standing.values(verdict=values["verdict"]))
 
-    def _last(self, statement: StoreStatement, name: str) -> Decision | None:
-        return next(map(_decision, self._backend.rows(statement, {"name": name})), None)
+    def _last(self, statement: "sa.Select[Any]", name: str) -> Decision | None:
+        return next((_decision(tuple(row)) for row in self._backend.rows(statement, {"name": name})), None)
 
 
 def _says_the_same(standing: Decision, said: tuple[Verdict, str, str], signal: str) -> bool:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.served import revision_of
-from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.bank.tables import cards
 from sqlcrystal.errors import BankError
 from sqlcrystal.protocols import Embedder
@@ -38,7 +37,7 @@ CREATE TABLE IF NOT EXISTS card_vectors (
     PRIMARY KEY (embedder, card)
 )"""
 _vectors = sa.table("card_vectors", sa.column("embedder"), sa.column("card"), sa.column("database"))
-_LAST_CARD = StoreStatement(sa.select(sa.func.coalesce(sa.func.max(cards.c.seq), 0)))
+_LAST_CARD = sa.select(sa.func.coalesce(sa.func.max(cards.c.seq), 0))
 
 
 class _Ready(NamedTuple):

@@ -4,11 +4,9 @@ Not guaranteed: that a forgotten datum leaves the server's write-ahead log and b
 """
 
 from importlib.util import find_spec
-from typing import Any
 
 import sqlalchemy as sa
 
-from sqlcrystal.bank.statements import Direct
 from sqlcrystal.errors import BankError, ConfigError
 
 SCHEMA = "sqlcrystal"
@@ -51,8 +49,6 @@ class PostgresEngine:
             pool_timeout=busy_seconds,
             connect_args={"connect_timeout": CONNECT_SECONDS},
         )
-        driver: Any = self.sqlalchemy.dialect.dbapi
-        self.errors: type[Exception] = driver.Error
         sa.event.listen(self.sqlalchemy, "connect", self._set_up)
         try:
             self._prepare(create=create)
@@ -67,14 +63,6 @@ class PostgresEngine:
     def reader(self) -> sa.Connection:
         """Without a transaction: each statement is one trip to the server."""
         return self.sqlalchemy.connect().execution_options(isolation_level="AUTOCOMMIT")
-
-    def direct_reader(self) -> Direct:
-        """Made as SQLAlchemy's are, and taken out of its pool."""
-        pooled = self.sqlalchemy.raw_connection()
-        driver: Any = pooled.driver_connection
-        pooled.detach()
-        driver.autocommit = True
-        return Direct(driver, self.sqlalchemy.dialect)
 
     def snapshot(self) -> sa.Connection:
         """Repeatable read, streamed, so that an export does not fill this process."""

@@ -6,7 +6,6 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.bank.tables import cards, changes, revisions
 from sqlcrystal.types import Card, CardStatus
 
@@ -17,14 +16,14 @@ _CARD = msgspec.json.Decoder(Card)
 _DATABASE: "sa.BindParameter[str]" = sa.bindparam("database")
 _CARD_SEEN: "sa.BindParameter[int]" = sa.bindparam("card")
 _CHANGE_SEEN: "sa.BindParameter[int]" = sa.bindparam("change")
-_REVISION = StoreStatement(sa.select(revisions.c.revision).where(revisions.c.database == _DATABASE))
-_LAST_CHANGE = StoreStatement(sa.select(sa.func.coalesce(sa.func.max(changes.c.seq), 0)))
-_TOUCHED = StoreStatement(
+_REVISION = sa.select(revisions.c.revision).where(revisions.c.database == _DATABASE)
+_LAST_CHANGE = sa.select(sa.func.coalesce(sa.func.max(changes.c.seq), 0))
+_TOUCHED = (
     sa.select(sa.func.count())
     .select_from(changes.outerjoin(cards, cards.c.id == changes.c.card))
     .where(changes.c.seq > _CHANGE_SEEN, sa.or_(cards.c.id.is_(None), cards.c.database == _DATABASE))
 )
-_LATER = StoreStatement(
+_LATER = (
     sa.select(cards.c.seq, cards.c.document)
     .where(cards.c.database == _DATABASE, cards.c.status == CardStatus.ACTIVE.value, cards.c.seq > _CARD_SEEN)
     .order_by(cards.c.seq)

@@ -6,12 +6,10 @@ Not guaranteed: use over a network file system, where SQLite's locks and shared 
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from sqlcrystal.bank.statements import Direct, direct
 from sqlcrystal.errors import BankError
 
 APPLICATION_ID = 0x53514C43  # "SQLC": tells a store from any other SQLite file before anything is written to it
@@ -31,8 +29,7 @@ _MEANING = {
 class SqliteEngine:
     """Write-ahead log, synced at every commit; one writer at a time, readers never wait."""
 
-    errors: type[Exception] = sqlite3.Error
-    readers = 64  # an open file each, and nobody waits for one
+    readers = 64  # an open file each
 
     def __init__(self, path: Path, *, create: bool, busy_seconds: float) -> None:
         """Look at the file first: one that is something else is left untouched."""
@@ -62,10 +59,6 @@ class SqliteEngine:
         """Without a transaction: each statement sees its own moment."""
         return self.sqlalchemy.connect()
 
-    def direct_reader(self) -> Direct:
-        """Without a transaction either."""
-        return Direct(self._connect(), self.sqlalchemy.dialect)
-
     def snapshot(self) -> sa.Connection:
         """A deferred transaction sees the moment of its first read."""
         return self.sqlalchemy.connect().execution_options(sqlcrystal_begin="BEGIN")
@@ -78,8 +71,7 @@ class SqliteEngine:
     def erase(self) -> None:
         """Move the log into the file and empty it; secure_delete has overwritten the rows there."""
         with self.sqlalchemy.connect() as connection:
-            driver: Any = connection.connection.driver_connection
-            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()
 
     def _connect(self) -> sqlite3.Connection:
         # Autocommit: every transaction is begun and ended by name.
@@ -124,9 +116,9 @@ def _begin(connection: sa.Connection) -> None:
     options = connection.get_execution_options()
     if options.get("sqlcrystal_writing"):
         # IMMEDIATE takes the write lock first, so that what is read inside is what is written over.
-        direct(connection).driver.execute("BEGIN IMMEDIATE", ())
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
     elif begin := options.get("sqlcrystal_begin"):
-        direct(connection).driver.execute(begin, ())
+        connection.exec_driver_sql(begin)
 
 
 def _belongs_to_a_store(connection: sqlite3.Connection) -> bool:
