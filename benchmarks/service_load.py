@@ -303,7 +303,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         with opened(folder, store, 0.0) as crystal:
             scopes = [("*", scope) for scope in Scope]
             token = crystal.store.tokens.issue("load", scopes, by="load")[0]
-            crystal.desk.remember(crystal.desk.site("shop"))
+            crystal.workspace.remember(crystal.workspace.open("shop"))
         servers: list[Server] = []
         for _ in range(options.processes):
             servers.append(Server(folder, store, options.model_seconds, options.clients))

@@ -13,7 +13,7 @@ import scoring_data
 WRONG = ["SELECT 3", "SELECT name FROM pet LIMIT 2", "SELECT name FROM pet", "SELECT nome FROM shop"]
 
 
-class Desk:
+class Workspace:
     """A folder with the user's own benchmark, prediction files and a cache."""
 
     def __init__(self, folder: Path) -> None:
@@ -34,12 +34,12 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
 
 
-def test_json_is_one_document_with_the_promised_keys(desk: Desk) -> None:
-    done = desk.score(desk.wrong, "--json")
+def test_json_is_one_document_with_the_promised_keys(workspace: Workspace) -> None:
+    done = workspace.score(workspace.wrong, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     report = json.loads(done.stdout)
     assert {"benchmark", "rule", "n", "correct", "accuracy", "by_database", "by_difficulty", "by_kind"} <= set(report)
@@ -57,9 +57,11 @@ def test_json_is_one_document_with_the_promised_keys(desk: Desk) -> None:
     assert report["by_kind"]["prediction error"] == 1
 
 
-def test_several_files_are_scored_in_one_command(desk: Desk) -> None:
-    out = desk.folder / "rows.csv"
-    document = json.loads(desk.score(desk.good, desk.wrong, "--rule", "bag", "--out", out, "--json").stdout)
+def test_several_files_are_scored_in_one_command(workspace: Workspace) -> None:
+    out = workspace.folder / "rows.csv"
+    document = json.loads(
+        workspace.score(workspace.good, workspace.wrong, "--rule", "bag", "--out", out, "--json").stdout
+    )
     assert [(Path(scored["predictions"]).name, scored["accuracy"]) for scored in document["files"]] == [
         ("good.jsonl", 100.0),
         ("wrong.jsonl", 50.0),
@@ -70,9 +72,9 @@ def test_several_files_are_scored_in_one_command(desk: Desk) -> None:
     assert [row["verdict"] for row in rows] == list("11111010")
 
 
-def test_the_csv_has_one_row_per_question_and_the_table_is_readable(desk: Desk) -> None:
-    out = desk.folder / "rows.csv"
-    done = desk.score(desk.wrong, "--out", out)
+def test_the_csv_has_one_row_per_question_and_the_table_is_readable(workspace: Workspace) -> None:
+    out = workspace.folder / "rows.csv"
+    done = workspace.score(workspace.wrong, "--out", out)
     assert done.returncode == 0
     assert "75.00" in done.stdout
     rows = list(csv.DictReader(out.read_text().splitlines()))
@@ -86,60 +88,62 @@ def test_the_csv_has_one_row_per_question_and_the_table_is_readable(desk: Desk) 
     assert all(float(row["seconds"]) >= 0 for row in rows)
 
 
-def test_the_csv_says_what_was_predicted_and_why_it_failed(desk: Desk) -> None:
-    out = desk.folder / "rows.csv"
-    desk.score(desk.write("mixed.jsonl", [WRONG[0], "", "SELECT nope\nFROM pet", WRONG[3]]), "--out", out)
+def test_the_csv_says_what_was_predicted_and_why_it_failed(workspace: Workspace) -> None:
+    out = workspace.folder / "rows.csv"
+    workspace.score(workspace.write("mixed.jsonl", [WRONG[0], "", "SELECT nope\nFROM pet", WRONG[3]]), "--out", out)
     rows = list(csv.DictReader(io.StringIO(out.read_text(), newline="")))
     assert [row["sql"] for row in rows] == [WRONG[0], "", "SELECT nope\nFROM pet", WRONG[3]]
     assert [row["error"] for row in rows] == ["", "no prediction", "no such column: nope", "no such column: nome"]
 
 
-def test_fenced_predictions_get_a_hint(desk: Desk) -> None:
-    fenced = desk.write("fenced.jsonl", [f"```sql\n{sql}\n```" for sql in scoring_data.GOLDS])
-    done = desk.score(fenced, "--json")
+def test_fenced_predictions_get_a_hint(workspace: Workspace) -> None:
+    fenced = workspace.write("fenced.jsonl", [f"```sql\n{sql}\n```" for sql in scoring_data.GOLDS])
+    done = workspace.score(fenced, "--json")
     assert done.returncode == 0
     assert "4 of 4 predictions" in done.stderr
     assert "score takes bare SQL" in done.stderr
 
 
-def test_two_scored_files_are_compared_without_joining_them_by_hand(desk: Desk) -> None:
+def test_two_scored_files_are_compared_without_joining_them_by_hand(workspace: Workspace) -> None:
     for name in ("good", "wrong"):
-        desk.score(desk.folder / f"{name}.jsonl", "--out", desk.folder / f"{name}.csv")
-    done = desk.run("compare", desk.folder / "good.csv", desk.folder / "wrong.csv")
+        workspace.score(workspace.folder / f"{name}.jsonl", "--out", workspace.folder / f"{name}.csv")
+    done = workspace.run("compare", workspace.folder / "good.csv", workspace.folder / "wrong.csv")
     assert done.returncode == 0
     assert "4 pairs, 4 questions, 2 databases\n" in done.stdout
     assert "seed" not in done.stdout
-    comparison = json.loads(desk.run("compare", desk.folder / "good.csv", desk.folder / "wrong.csv", "--json").stdout)
+    comparison = json.loads(
+        workspace.run("compare", workspace.folder / "good.csv", workspace.folder / "wrong.csv", "--json").stdout
+    )
     assert (comparison["delta_pp"], comparison["fixed"], comparison["broke"], comparison["n_seeds"]) == (-25.0, 0, 1, 0)
 
 
-def test_missing_databases_are_skipped_only_on_request_and_then_named(desk: Desk) -> None:
-    (desk.folder / "own" / "mall.sqlite").unlink()
-    refused = desk.score(desk.good, "--json")
+def test_missing_databases_are_skipped_only_on_request_and_then_named(workspace: Workspace) -> None:
+    (workspace.folder / "own" / "mall.sqlite").unlink()
+    refused = workspace.score(workspace.good, "--json")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "mall; pass --skip-missing" in refused.stderr
-    done = desk.score(desk.good, "--json", "--skip-missing")
+    done = workspace.score(workspace.good, "--json", "--skip-missing")
     report = json.loads(done.stdout)
     assert (report["n"], report["left_out"], report["missing_databases"]) == (3, 1, ["mall"])
     assert done.stderr == "left out: 1 questions of 1 missing databases: mall\n"
-    assert json.loads(desk.score(desk.good, "--json", "--database", "zoo").stdout)["n"] == 3
+    assert json.loads(workspace.score(workspace.good, "--json", "--database", "zoo").stdout)["n"] == 3
 
 
-def spoil(desk: Desk, what: str) -> list[object]:
+def spoil(workspace: Workspace, what: str) -> list[object]:
     """Break one thing; the arguments of the score command that meets it."""
-    arguments: list[object] = [desk.good]
-    zoo = desk.folder / "own" / "zoo" / "zoo.sqlite"
-    questions = desk.folder / "own" / "questions.jsonl"
+    arguments: list[object] = [workspace.good]
+    zoo = workspace.folder / "own" / "zoo" / "zoo.sqlite"
+    questions = workspace.folder / "own" / "questions.jsonl"
     if what == "missing file":
-        arguments = [desk.folder / "nowhere.json"]
+        arguments = [workspace.folder / "nowhere.json"]
     elif what == "wrong json":
-        (desk.folder / "p.json").write_text('{"0": "SELECT 1",')
-        arguments = [desk.folder / "p.json"]
+        (workspace.folder / "p.json").write_text('{"0": "SELECT 1",')
+        arguments = [workspace.folder / "p.json"]
     elif what == "unknown database":
-        (desk.folder / "p.sql").write_text("SELECT 1\tfarm\n" * 4)
-        arguments = [desk.folder / "p.sql"]
+        (workspace.folder / "p.sql").write_text("SELECT 1\tfarm\n" * 4)
+        arguments = [workspace.folder / "p.sql"]
     elif what == "count off":
-        arguments = [desk.write("short.jsonl", scoring_data.GOLDS[:3])]
+        arguments = [workspace.write("short.jsonl", scoring_data.GOLDS[:3])]
     elif what == "not a database":
         zoo.write_bytes(b"<html>404</html>" * 100)
     elif what == "empty database":
@@ -147,16 +151,16 @@ def spoil(desk: Desk, what: str) -> list[object]:
     elif what == "damaged database":
         zoo.write_bytes(zoo.read_bytes()[:4096] + b"\xff" * 4096)
     elif what == "predictions not utf-8":
-        (desk.folder / "p.sql").write_bytes(b"SELECT '\xe9'\n" * 4)
-        arguments = [desk.folder / "p.sql"]
+        (workspace.folder / "p.sql").write_bytes(b"SELECT '\xe9'\n" * 4)
+        arguments = [workspace.folder / "p.sql"]
     elif what == "questions not utf-8":
         questions.write_bytes(questions.read_bytes() + b"\xff\n")
     elif what == "a folder for a file":
-        arguments = [desk.folder]
+        arguments = [workspace.folder]
     elif what == "unknown rule":
-        arguments = [desk.good, "--rule", "exact"]
+        arguments = [workspace.good, "--rule", "exact"]
     elif what == "no folder for the csv":
-        arguments = [desk.good, "--out", desk.folder / "no" / "rows.csv"]
+        arguments = [workspace.good, "--out", workspace.folder / "no" / "rows.csv"]
     return arguments
 
 
@@ -177,29 +181,31 @@ def spoil(desk: Desk, what: str) -> list[object]:
         ("no folder for the csv", "--out: there is no folder"),
     ],
 )
-def test_bad_input_is_one_clear_line_and_exit_2_and_loses_nothing(desk: Desk, what: str, message: str) -> None:
-    out = desk.folder / "kept.csv"
+def test_bad_input_is_one_clear_line_and_exit_2_and_loses_nothing(
+    workspace: Workspace, what: str, message: str
+) -> None:
+    out = workspace.folder / "kept.csv"
     out.write_text("what was here before")
-    arguments = spoil(desk, what)
+    arguments = spoil(workspace, what)
     if "--out" not in arguments:
         arguments += ["--out", out]
-    done = desk.score(*arguments, "--json")
+    done = workspace.score(*arguments, "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert out.read_text() == "what was here before"
-    assert not list(desk.folder.glob(".kept.csv.*"))
+    assert not list(workspace.folder.glob(".kept.csv.*"))
 
 
-def test_benchmark_list_names_every_benchmark(desk: Desk) -> None:
-    names = {benchmark["name"] for benchmark in json.loads(desk.run("benchmark", "list", "--json").stdout)}
+def test_benchmark_list_names_every_benchmark(workspace: Workspace) -> None:
+    names = {benchmark["name"] for benchmark in json.loads(workspace.run("benchmark", "list", "--json").stdout)}
     assert {"quarry", "bird", "minidev", "minidev-postgresql", "spider", "own"} <= names
-    assert "Spider dev" in desk.run("benchmark", "list").stdout
+    assert "Spider dev" in workspace.run("benchmark", "list").stdout
 
 
-def test_benchmark_check_reports_gold_per_database(desk: Desk) -> None:
-    arguments = ("benchmark", "check", "own", "--data", desk.folder / "own")
-    report = json.loads(desk.run(*arguments, "--json").stdout)
+def test_benchmark_check_reports_gold_per_database(workspace: Workspace) -> None:
+    arguments = ("benchmark", "check", "own", "--data", workspace.folder / "own")
+    report = json.loads(workspace.run(*arguments, "--json").stdout)
     assert (report["questions"], report["executed"], report["error"]) == (4, 4, 0)
     assert report["by_database"]["zoo"] == {
         "questions": 3,
@@ -211,10 +217,10 @@ def test_benchmark_check_reports_gold_per_database(desk: Desk) -> None:
         "slow": 0,
         "equal_wrong": 0,
     }
-    assert "slow" in desk.run(*arguments).stdout
+    assert "slow" in workspace.run(*arguments).stdout
 
 
-def test_an_unknown_benchmark_is_one_line_with_the_choices(desk: Desk) -> None:
-    done = desk.run("benchmark", "check", "brid")
+def test_an_unknown_benchmark_is_one_line_with_the_choices(workspace: Workspace) -> None:
+    done = workspace.run("benchmark", "check", "brid")
     assert done.returncode == 2
     assert done.stderr.startswith("sqlcrystal: benchmark: unknown value 'brid'; choose from bird, ")

@@ -195,7 +195,7 @@ def test_a_cookie_alone_does_nothing_for_a_page_of_another_origin(service: Servi
 
 
 def test_a_path_or_url_given_as_a_database_is_not_opened(service: Service) -> None:
-    place = service.crystal.desk.team.databases["shop"].url
+    place = service.crystal.workspace.team.databases["shop"].url
     for name in (place, f"sqlite:///{place}", "postgresql://127.0.0.1/x"):
         with service.client() as client:
             assert client.post("/api/run", json={"sql": "SELECT 1", "database": name}).status_code == 404

@@ -149,7 +149,7 @@ def test_the_trace_of_an_answer_has_the_model_and_the_statements_and_no_value(tm
     from running_service import listening
     from sqlcrystal.interfaces.server.app import make_app
     from sqlcrystal.interfaces.server.tracing import trace_to
-    from sqlcrystal.serving.outside import watch_with
+    from sqlcrystal.serving.clock import watch_with
 
     exporter = InMemorySpanExporter()
     with serving(tmp_path) as service:

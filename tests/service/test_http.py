@@ -169,7 +169,7 @@ def test_the_page_and_the_command_show_the_same_figures(service: Service, capsys
 
     answer = service.ask()
     service.post(f"/api/answers/{answer['id']}/confirm", json={})
-    value(store=service.crystal.desk.team.store)
+    value(store=service.crystal.workspace.team.store)
     command = " ".join(capsys.readouterr().out.split())
     with service.client() as client:
         page = unescape(client.get("/value?database=shop").text)

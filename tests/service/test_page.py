@@ -1,4 +1,4 @@
-"""The page in real headless Chromium: a day's work by keys and clicks, at desk and phone width, light and dark."""
+"""The page in real headless Chromium: a day's work by keys and clicks, at workspace and phone width, light and dark."""
 
 from typing import Any
 

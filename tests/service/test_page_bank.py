@@ -69,7 +69,7 @@ def test_a_card_out_of_use_says_why(service: Service) -> None:
 
 
 def test_settings_tell_managers_where_a_database_is(service: Service) -> None:
-    place = service.crystal.desk.team.databases["shop"].url
+    place = service.crystal.workspace.team.databases["shop"].url
     assert place in page(service, "/settings")
     with service.client("judge") as client:
         assert place not in client.get("/settings").text

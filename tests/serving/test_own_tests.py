@@ -40,22 +40,22 @@ def file(tmp_path: Path) -> Path:
 
 def test_tests_run_with_memory_and_without_and_say_what_memory_did(crystal: Crystal, file: Path) -> None:
     with crystal:
-        before = run_tests(crystal.desk, read_tests(file))
+        before = run_tests(crystal.workspace, read_tests(file))
         crystal.correct(crystal.ask(ASKED, memory=False), RIGHT, by="ada")
-        after = run_tests(crystal.desk, read_tests(file))
+        after = run_tests(crystal.workspace, read_tests(file))
     assert [outcome.says for outcome in before] == ["wrong", "right"]
     assert [outcome.says for outcome in after] == ["fixed", "right"]
 
 
 def test_tests_leave_no_answer_behind(crystal: Crystal, file: Path) -> None:
     with crystal:
-        run_tests(crystal.desk, read_tests(file))
+        run_tests(crystal.workspace, read_tests(file))
         assert crystal.history() == []
 
 
 def test_a_wrong_answer_is_a_failure_in_junit(crystal: Crystal, file: Path) -> None:
     with crystal:
-        document = ElementTree.fromstring(junit(run_tests(crystal.desk, read_tests(file)), suite="shop"))
+        document = ElementTree.fromstring(junit(run_tests(crystal.workspace, read_tests(file)), suite="shop"))
     assert (document.get("tests"), document.get("failures")) == ("2", "1")
     assert document.find("testcase[@name='hardware']/failure") is not None
     assert document.find("testcase[@name='all items']/failure") is None

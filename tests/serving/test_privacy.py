@@ -100,7 +100,7 @@ def test_no_value_of_a_cell_or_a_question_is_kept_or_told_to_a_later_prompt(tmp_
     heard = io.StringIO()
     with service(tmp_path, **SETTINGS[kind]) as crystal, logged(heard):
         every_path(crystal)
-        model = crystal.desk.model
+        model = crystal.workspace.model
         assert isinstance(model, ScriptedModel)
         prompts = [prompt_text(prompt) for prompt in model.prompts]
         cards = crystal.cards()
@@ -116,7 +116,7 @@ def test_no_value_of_a_cell_or_a_question_is_kept_or_told_to_a_later_prompt(tmp_
 
 def test_values_that_may_be_kept_would_be_found_by_this_search(tmp_path: Path) -> None:
     with service(tmp_path) as crystal:
-        crystal.desk.team.databases["shop"] = DatabaseEntry(url=str(tmp_path / "shop.sqlite"))
+        crystal.workspace.team.databases["shop"] = DatabaseEntry(url=str(tmp_path / "shop.sqlite"))
         every_path(crystal)
     kept = kept_bytes(tmp_path)
     assert all(cell in kept for cell in CELLS[:3])
@@ -124,12 +124,12 @@ def test_values_that_may_be_kept_would_be_found_by_this_search(tmp_path: Path) -
 
 def test_a_profile_shows_values_only_where_they_may_be_shown(tmp_path: Path) -> None:
     with service(tmp_path, profile=True) as crystal:
-        model = crystal.desk.model
+        model = crystal.workspace.model
         assert isinstance(model, ScriptedModel)
         crystal.ask("How many items are there?")
         assert not any(cell in prompt_text(model.prompts[-1]) for cell in CELLS)
-        crystal.desk.team.databases["shop"] = DatabaseEntry(url=str(tmp_path / "shop.sqlite"), profile=True)
-    with Crystal(crystal.desk.team, model=model, embedder=HashingEmbedder()) as allowed:
+        crystal.workspace.team.databases["shop"] = DatabaseEntry(url=str(tmp_path / "shop.sqlite"), profile=True)
+    with Crystal(crystal.workspace.team, model=model, embedder=HashingEmbedder()) as allowed:
         allowed.ask("How many items are there?")
         assert f"-- item.kind: 'FD', '{CELLS[1]}'" in prompt_text(model.prompts[-1])
 
@@ -143,7 +143,7 @@ def test_a_masked_card_is_filled_again_from_the_question_that_is_asked(tmp_path:
             "SELECT price, kind FROM item WHERE name = '«1»'",
         )
         crystal.ask(PRICE_OF.format("O'Brien"))
-        model = crystal.desk.model
+        model = crystal.workspace.model
         assert isinstance(model, ScriptedModel)
         told = prompt_text(model.prompts[1]).rsplit("[Question]", 1)[0]
         assert "Q: What is the price of O'Brien?" in told or "Q: What is the price of O''Brien?" in told
@@ -169,7 +169,7 @@ def test_what_no_cell_holds_stays_readable() -> None:
 
 def test_forgetting_takes_a_value_out_of_a_store_that_kept_it(tmp_path: Path) -> None:
     with service(tmp_path) as crystal:
-        crystal.desk.team.databases["shop"] = DatabaseEntry(url=str(tmp_path / "shop.sqlite"))
+        crystal.workspace.team.databases["shop"] = DatabaseEntry(url=str(tmp_path / "shop.sqlite"))
         crystal.confirm(crystal.ask(PRICE_OF.format(CELLS[0])), by="ada")
         assert crystal.store.forget(by="ada", value=CELLS[0]).cards == 1
     assert CELLS[0] not in kept_bytes(tmp_path)

@@ -33,7 +33,7 @@ def crystal(tmp_path: Path, model: ScriptedModel) -> Iterator[Crystal]:
 
 def change(crystal: Crystal, statement: str) -> None:
     """Change the database behind a Crystal, as its owner would."""
-    place = crystal.desk.team.databases["shop"].url
+    place = crystal.workspace.team.databases["shop"].url
     with sqlite3.connect(place) as connection:
         connection.execute(statement)
     connection.close()

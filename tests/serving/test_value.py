@@ -104,8 +104,8 @@ def test_where_no_card_comes_up_the_second_arm_costs_nothing(tmp_path: Path) -> 
         crystal.confirm(crystal.ask("How many items?"), by="ada")
         (value,) = crystal.value()
         assert (value.measuring_tokens, value.fixed, value.broke) == (0, 0, 0)
-        assert isinstance(crystal.desk.model, ScriptedModel)
-        assert len(crystal.desk.model.prompts) == 1
+        assert isinstance(crystal.workspace.model, ScriptedModel)
+        assert len(crystal.workspace.model.prompts) == 1
 
 
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -153,7 +153,7 @@ def test_a_planted_value_is_in_no_store_no_log_and_no_later_prompt(
             crystal.reject(answer, by="ada", note=value, repair=False)
         reply.append("SELECT price FROM item")
         crystal.ask("And what is the last one called?", by="bob")
-        model = crystal.desk.model
+        model = crystal.workspace.model
         assert isinstance(model, ScriptedModel)
         told = prompt_text(model.prompts[-1])
         shown = repr(crystal.history()) + repr(crystal.cards()) + repr(crystal.queue())

@@ -23,7 +23,7 @@ def test_the_first_question_finds_every_card_embedded(tmp_path: Path) -> None:
             crystal.store.bank.add(card(number, text=f"question number {number}"))
     embedder = HashingEmbedder()
     with opened(tmp_path, embedder) as crystal:
-        warm_up(crystal.desk)
+        warm_up(crystal.workspace)
         before = len(embedder.embedded)
         crystal.ask("How many hardware items are there?", by="ada")
         assert embedder.embedded[before:] == ["How many hardware items are there?"]
@@ -33,13 +33,13 @@ def test_a_bank_that_would_take_too_long_is_left_to_its_first_question(tmp_path:
     embedder = HashingEmbedder()
     with opened(tmp_path, embedder) as crystal:
         crystal.store.bank.add(card(1))
-        warm_up(crystal.desk, seconds=-1)
+        warm_up(crystal.workspace, seconds=-1)
         assert not embedder.embedded
 
 
 def test_without_cards_no_embedder_is_loaded_and_no_store_is_made(tmp_path: Path) -> None:
     embedder = HashingEmbedder()
     with opened(tmp_path, embedder) as crystal:
-        warm_up(crystal.desk)
+        warm_up(crystal.workspace)
     assert not embedder.embedded
     assert not (tmp_path / "team.db").exists()

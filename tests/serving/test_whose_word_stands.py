@@ -85,7 +85,7 @@ def test_a_rule_does_not_bring_back_what_a_person_took_out(
 def test_a_rule_makes_no_card_of_sql_that_a_person_rejected_before(crystal: Crystal, tmp_path: Path) -> None:
     plain = DatabaseEntry(url=str(tmp_path / "shop.sqlite"))
     team = TeamFile(databases={"shop": plain}, store=str(tmp_path / "team.db"), budget=0)
-    with Crystal(team, model=crystal.desk.model, embedder=HashingEmbedder()) as before:
+    with Crystal(team, model=crystal.workspace.model, embedder=HashingEmbedder()) as before:
         before.reject(before.ask(ASKED, by="eve"), by="ada", repair=False)
     assert "it is wrong" in crystal.ask(ASKED, by="eve", memory=False).checked
     assert active(crystal) == []

@@ -1,4 +1,4 @@
-"""The report on disk, and its page in a real browser at desk and phone width."""
+"""The report on disk, and its page in a real browser at workspace and phone width."""
 
 import re
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, 
         clipped = tab.evaluate(CLIPPED)
     assert complaints == []
     assert reach <= width
-    assert width < 1280 or clipped == [], "at a desk no table needs scrolling"
+    assert width < 1280 or clipped == [], "at a workspace no table needs scrolling"
     assert first_screen < 900, "the three sentences and the first tile stand on the first screen"
     kinds = [name.split()[0] for name, *_ in boxes]
     assert kinds.count("SECTION") == len(document.tables)

@@ -14,13 +14,13 @@ from sqlcrystal.consumption import NoMemory
 from sqlcrystal.errors import ModelError, UserError
 from sqlcrystal.serving.answers import Event, Notify, Offer, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id
-from sqlcrystal.serving.desk import Desk, Site, current_user
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.freshness import FreshMemory
 from sqlcrystal.serving.hold_out import ServingArm, draw
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.usefulness import conflict, result_digest, spread
+from sqlcrystal.serving.workspace import OpenDatabase, Workspace, current_user
 from sqlcrystal.types import Failure, Question, Rows
 
 LONGEST_QUESTION = 10_000
@@ -30,7 +30,7 @@ _NO_COST: dict[str, Any] = {"calls": 0, "prompt_tokens": 0, "completion_tokens":
 
 
 def ask(
-    desk: Desk,
+    workspace: Workspace,
     text: str,
     *,
     database: str | None = None,
@@ -41,14 +41,14 @@ def ask(
     """Answer a question over one database, and keep the answer; nothing is kept when the model or database fails."""
     notify = on_event or (lambda _: None)
     started = time.perf_counter()
-    question = as_question(text, desk.choose(database))
-    site = desk.site(question.database)
-    arm = draw(desk, site, question, wanted=memory)
-    draft = _draft(desk, site, question, with_memory=arm.memory, notify=notify)
-    record = _record(desk, site, draft, by=by or current_user(), arm=arm, seconds=time.perf_counter() - started)
-    twin = _twin(desk, site, draft, record, arm) if arm.both else None
-    lasting, offer = _keep(desk, site, draft, record, twin)
-    card, checked = _vouched(desk, site, lasting, draft)
+    question = as_question(text, workspace.choose(database))
+    opened = workspace.open(question.database)
+    arm = draw(workspace, opened, question, wanted=memory)
+    draft = _draft(workspace, opened, question, with_memory=arm.memory, notify=notify)
+    record = _record(workspace, opened, draft, by=by or current_user(), arm=arm, seconds=time.perf_counter() - started)
+    twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
+    lasting, offer = _keep(workspace, opened, draft, record, twin)
+    card, checked = _vouched(workspace, opened, lasting, draft)
     answer = served(
         record,
         draft.used,
@@ -65,19 +65,19 @@ def ask(
 
 
 def _keep(
-    desk: Desk, site: Site, draft: Draft, record: AnswerRecord, twin: AnswerRecord | None
+    workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord, twin: AnswerRecord | None
 ) -> tuple[AnswerRecord, Offer | None]:
     """The answer as the store has it from now on, with its twin, and what it offers beside; all of them or none."""
     salt = secrets.token_hex(8)
-    lasting = kept(desk, site, record, salt)
-    proposed = _offer(site, draft, record)
-    desk.remember(site)
-    with desk.store.appending():
-        desk.store.answers.save(lasting, kept_trace(site, draft.episode))
+    lasting = kept(workspace, opened, record, salt)
+    proposed = _offer(opened, draft, record)
+    workspace.remember(opened)
+    with workspace.store.appending():
+        workspace.store.answers.save(lasting, kept_trace(opened, draft.episode))
         if twin is not None:
-            desk.store.answers.save(kept(desk, site, twin, salt))
+            workspace.store.answers.save(kept(workspace, opened, twin, salt))
         if proposed is not None:
-            desk.store.decisions.propose(proposed[1])
+            workspace.store.decisions.propose(proposed[1])
     return lasting, proposed[0] if proposed else None
 
 
@@ -95,40 +95,46 @@ def as_question(text: str, database: str) -> Question:
     return Question(id=digest[:16], database=database, text=asked)
 
 
-def _draft(desk: Desk, site: Site, question: Question, *, with_memory: bool, notify: Notify) -> Draft:
+def _draft(
+    workspace: Workspace, opened: OpenDatabase, question: Question, *, with_memory: bool, notify: Notify
+) -> Draft:
     if not with_memory:
-        return solve(desk, site, question, memory=NoMemory(), notify=notify)
-    if site.entry.replay:
+        return solve(workspace, opened, question, memory=NoMemory(), notify=notify)
+    if opened.entry.replay:
         from sqlcrystal.serving.replay import replay
 
-        replayed = replay(desk, site, question)
+        replayed = replay(workspace, opened, question)
         if replayed is not None:
             notify(Event("cards", {"cards": msgspec.to_builtins(replayed.used)}))
             notify(Event("sql", {"sql": replayed.sql}))
             notify(Event("rows", {"columns": replayed.columns, "rows": replayed.rows[:KEPT_ROWS], "error": ""}))
             return replayed
-    fresh = FreshMemory(desk, site)
-    memory = FilledMemory(fresh, site) if is_private(site) else fresh
-    return solve(desk, site, question, memory=memory, notify=notify)
+    fresh = FreshMemory(workspace, opened)
+    memory = FilledMemory(fresh, opened) if is_private(opened) else fresh
+    return solve(workspace, opened, question, memory=memory, notify=notify)
 
 
-def draft_answer(desk: Desk, question: Question, *, with_memory: bool) -> Draft:
+def draft_answer(workspace: Workspace, question: Question, *, with_memory: bool) -> Draft:
     """Answer a question and keep nothing of it: for tests."""
-    return _draft(desk, desk.site(question.database), question, with_memory=with_memory, notify=lambda _: None)
+    return _draft(
+        workspace, workspace.open(question.database), question, with_memory=with_memory, notify=lambda _: None
+    )
 
 
-def _twin(desk: Desk, site: Site, draft: Draft, shown: AnswerRecord, arm: ServingArm) -> AnswerRecord | None:
+def _twin(
+    workspace: Workspace, opened: OpenDatabase, draft: Draft, shown: AnswerRecord, arm: ServingArm
+) -> AnswerRecord | None:
     """What the other arm answers, for the account only; None where its model failed."""
     other = ServingArm(memory=not arm.memory, share=arm.share)
-    no_card = not draft.retrieved if arm.memory else not FreshMemory(desk, site).recall(draft.question)
+    no_card = not draft.retrieved if arm.memory else not FreshMemory(workspace, opened).recall(draft.question)
     if no_card and not draft.replayed:  # without a card both arms ask the very same
         return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), **_NO_COST)
     started = time.perf_counter()
     try:
-        hidden = _draft(desk, site, draft.question, with_memory=other.memory, notify=lambda _: None)
+        hidden = _draft(workspace, opened, draft.question, with_memory=other.memory, notify=lambda _: None)
     except ModelError:
         return None
-    record = _record(desk, site, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
+    record = _record(workspace, opened, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
     return replace(record, twin_of=shown.id)
 
 
@@ -136,20 +142,22 @@ def _new_id() -> str:
     return secrets.token_hex(6)
 
 
-def _record(desk: Desk, site: Site, draft: Draft, *, by: str, arm: ServingArm, seconds: float) -> AnswerRecord:
+def _record(
+    workspace: Workspace, opened: OpenDatabase, draft: Draft, *, by: str, arm: ServingArm, seconds: float
+) -> AnswerRecord:
     execution = draft.execution
     rows = execution.rows if isinstance(execution, Rows) else ()
     digest = result_digest(execution)
     return AnswerRecord(
         id=_new_id(),
-        database=site.name,
+        database=opened.name,
         question=draft.question.text,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         asked_by=by,
         sql=draft.sql,
-        fingerprint=site.database.fingerprint(),
+        fingerprint=opened.database.fingerprint(),
         columns=draft.columns,
-        rows=rows[:KEPT_ROWS] if site.entry.values == "allowed" else None,
+        rows=rows[:KEPT_ROWS] if opened.entry.values == "allowed" else None,
         row_count=len(rows),
         result_digest=digest,
         cards=tuple(CardUse(retrieved.card.id, retrieved.score) for retrieved in draft.retrieved),
@@ -160,8 +168,8 @@ def _record(desk: Desk, site: Site, draft: Draft, *, by: str, arm: ServingArm, s
         prompt_tokens=sum(call.completion.prompt_tokens for call in draft.calls),
         completion_tokens=sum(call.completion.completion_tokens for call in draft.calls),
         seconds=round(seconds, 6),
-        spread=spread(desk, draft, digest),
-        conflict=conflict(site, draft, digest),
+        spread=spread(workspace, draft, digest),
+        conflict=conflict(opened, draft, digest),
         error=_error(draft),
     )
 
@@ -172,21 +180,21 @@ def _error(draft: Draft) -> str:
     return draft.execution.message if isinstance(draft.execution, Failure) else ""
 
 
-def _offer(site: Site, draft: Draft, record: AnswerRecord) -> tuple[Offer, Proposal] | None:
+def _offer(opened: OpenDatabase, draft: Draft, record: AnswerRecord) -> tuple[Offer, Proposal] | None:
     """The stored query with this question's literals, where it gives another result than the model's."""
-    if draft.replayed or not draft.retrieved or is_private(site):
+    if draft.replayed or not draft.retrieved or is_private(opened):
         return None
     from sqlcrystal.serving.replay import adaptation
 
     near = [retrieved.card for retrieved in draft.retrieved]
-    adapted = adaptation(site, draft.question, near, fingerprint=record.fingerprint)
+    adapted = adaptation(opened, draft.question, near, fingerprint=record.fingerprint)
     if adapted is None or result_digest(adapted.execution) == record.result_digest:
         return None
     offer = Offer(id=new_proposal_id(), card=adapted.card.id, sql=adapted.sql, exchanged=adapted.exchanged)
     told = ", ".join(f"{old} → {new}" for old, new in adapted.exchanged)
     proposal = Proposal(
         id=offer.id,
-        database=site.name,
+        database=opened.name,
         answer=record.id,
         at=record.at,
         sql=adapted.sql,
@@ -195,11 +203,11 @@ def _offer(site: Site, draft: Draft, record: AnswerRecord) -> tuple[Offer, Propo
     return offer, proposal
 
 
-def _vouched(desk: Desk, site: Site, record: AnswerRecord, draft: Draft) -> tuple[str, str]:
+def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, draft: Draft) -> tuple[str, str]:
     """The card an answer became without a person, and what the team's assertions and checks said of it."""
-    if not (site.entry.assertion or site.entry.check):
+    if not (opened.entry.assertion or opened.entry.check):
         return "", ""
     from sqlcrystal.serving.checks import vouch
 
-    vouched = vouch(desk, site, record, draft.episode)
+    vouched = vouch(workspace, opened, record, draft.episode)
     return vouched.card, vouched.said

@@ -7,8 +7,8 @@ from msgspec import Struct
 from sqlcrystal.bank import AnswerRecord, Decision, Entry, Verdict
 from sqlcrystal.bank.records import JUDGED, REPLACED_BY
 from sqlcrystal.errors import BankError, UserError
-from sqlcrystal.serving.desk import Desk
 from sqlcrystal.serving.privacy import kept_card
+from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Card, CardId, CardStatus, Episode, is_personal
 
 _LOOKED_AT = 200
@@ -32,7 +32,7 @@ class Ruling(Struct, frozen=True, kw_only=True):
 
 
 def bank_card(
-    desk: Desk,
+    workspace: Workspace,
     record: AnswerRecord,
     card: Card,
     episode: Episode,
@@ -45,12 +45,12 @@ def bank_card(
 
     The last word of a person, that is: where one stands, a rule or a check makes no card of another answer.
     """
-    store, given = desk.store, card.admission
+    store, given = workspace.store, card.admission
     trace: Episode | None = episode
-    if desk.keeps_no_values(record.database):
-        card, trace, note = kept_card(desk, record, card), None, ""
+    if workspace.keeps_no_values(record.database):
+        card, trace, note = kept_card(workspace, record, card), None, ""
     with store.transaction():
-        objection = "" if is_personal(given.signal) else word_of_a_person(desk, record, card)
+        objection = "" if is_personal(given.signal) else word_of_a_person(workspace, record, card)
         if objection:
             raise UserError(objection)
         decided = store.decisions.decide(
@@ -61,19 +61,19 @@ def bank_card(
             sql=card.sql,
             note=note,
             proposal=proposal,
-            bank=lambda: _add(desk, card, trace),
+            bank=lambda: _add(workspace, card, trace),
         )
         kept = CardId(decided.decision.card)
-        replaced = _supersede(desk, record, decided.before, kept=kept, by=given.by) if decided.new else ()
+        replaced = _supersede(workspace, record, decided.before, kept=kept, by=given.by) if decided.new else ()
     return _ruling(record, decided.decision, kept, replaced, new=decided.new)
 
 
 def reject_answer(
-    desk: Desk, record: AnswerRecord, *, by: str, signal: str, note: str = "", proposal: str = ""
+    workspace: Workspace, record: AnswerRecord, *, by: str, signal: str, note: str = "", proposal: str = ""
 ) -> Ruling:
     """Keep a rejection, and stop serving the cards that say what was rejected."""
-    store = desk.store
-    note = "" if desk.keeps_no_values(record.database) else note
+    store = workspace.store
+    note = "" if workspace.keeps_no_values(record.database) else note
     with store.transaction():
         decided = store.decisions.decide(
             record, Verdict.REJECTED, by=by, signal=signal, sql=record.sql or "", note=note, proposal=proposal
@@ -84,16 +84,16 @@ def reject_answer(
     return _ruling(record, decided.decision, CardId(""), tuple(wrong), new=decided.new)
 
 
-def word_of_a_person(desk: Desk, record: AnswerRecord, card: Card) -> str:
+def word_of_a_person(workspace: Workspace, record: AnswerRecord, card: Card) -> str:
     """Tell what a person said that speaks against this card, if so: rules and checks do not overrule people."""
-    store = desk.store
+    store = workspace.store
     known = store.bank.find(database=record.database, question=record.question)
     served = [other for other in known if other.status is CardStatus.ACTIVE and is_personal(other.admission.signal)]
     if served:
         others = [other for other in served if other.sql != card.sql]
         return f"card {others[0].id} of {others[0].admission.by} stands" if others else ""
     for other in known:
-        if other.sql == card.sql and other.status is CardStatus.DISABLED and not _gave_way_to_a_rule(desk, other):
+        if other.sql == card.sql and other.status is CardStatus.DISABLED and not _gave_way_to_a_rule(workspace, other):
             return f"card {other.id} was taken out of service"
     for earlier in store.answers.recent(database=record.database, question=record.question, limit=_LOOKED_AT):
         standing = store.decisions.standing(earlier.id) if earlier.sql == record.sql else None
@@ -102,12 +102,12 @@ def word_of_a_person(desk: Desk, record: AnswerRecord, card: Card) -> str:
     return ""
 
 
-def _gave_way_to_a_rule(desk: Desk, card: Card) -> bool:
+def _gave_way_to_a_rule(workspace: Workspace, card: Card) -> bool:
     """Tell whether a card that no person vouched for took this one's place."""
-    changes = desk.store.bank.history(card.id)
+    changes = workspace.store.bank.history(card.id)
     replaced_by = changes[-1].reason.removeprefix(REPLACED_BY) if changes else ""
     try:
-        return bool(changes) and not is_personal(desk.store.bank.get(replaced_by).admission.signal)
+        return bool(changes) and not is_personal(workspace.store.bank.get(replaced_by).admission.signal)
     except BankError:
         return False
 
@@ -117,17 +117,17 @@ def new_proposal_id() -> str:
     return f"p-{secrets.token_hex(4)}"
 
 
-def _add(desk: Desk, card: Card, episode: Episode | None) -> CardId:
-    (added,) = desk.store.bank.add_all([Entry(card=card, episode=episode)])
+def _add(workspace: Workspace, card: Card, episode: Episode | None) -> CardId:
+    (added,) = workspace.store.bank.add_all([Entry(card=card, episode=episode)])
     if not added.new:
-        desk.store.bank.readmit(added.id, card.admission)
+        workspace.store.bank.readmit(added.id, card.admission)
     return added.id
 
 
 def _supersede(
-    desk: Desk, record: AnswerRecord, before: Decision | None, *, kept: CardId, by: str
+    workspace: Workspace, record: AnswerRecord, before: Decision | None, *, kept: CardId, by: str
 ) -> tuple[CardId, ...]:
-    bank = desk.store.bank
+    bank = workspace.store.bank
     others = [
         card.id
         for card in bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)

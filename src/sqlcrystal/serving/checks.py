@@ -11,7 +11,7 @@ from sqlcrystal.errors import CheckError, UserError
 from sqlcrystal.pipeline import admit
 from sqlcrystal.protocols import Verifier
 from sqlcrystal.serving.banking import bank_card
-from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Episode, Rejected, Written
 from sqlcrystal.writing import Verbatim
 
@@ -23,37 +23,37 @@ class Vouched(Struct, frozen=True):
     said: str = ""
 
 
-def vouch(desk: Desk, site: Site, record: AnswerRecord, episode: Episode | None) -> Vouched:
+def vouch(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, episode: Episode | None) -> Vouched:
     """Let every assertion and then the external check look; one that is against it, or gives no verdict, ends it."""
-    verifiers = list(_verifiers(site))
+    verifiers = list(_verifiers(opened))
     if episode is None or record.error or not verifiers:
         return Vouched()
     written: Written | None = None
     for verifier in verifiers:
         try:
-            verdict, written = admit(episode, verifier=verifier, writer=Verbatim(site.database.fingerprint))
+            verdict, written = admit(episode, verifier=verifier, writer=Verbatim(opened.database.fingerprint))
         except CheckError as error:
             return Vouched(said=f"no verdict: {error}")
         if isinstance(verdict, Rejected):
             if verdict.signal == ExternalCheck.signal:
-                note = "" if desk.keeps_no_values(site.name) else verdict.reason
-                _decide(desk, record, Verdict.REJECTED, by=_name(verifier), signal=verdict.signal, note=note)
+                note = "" if workspace.keeps_no_values(opened.name) else verdict.reason
+                _decide(workspace, record, Verdict.REJECTED, by=_name(verifier), signal=verdict.signal, note=note)
             return Vouched(said=f"{verdict.signal}: {verdict.reason}")
     if written is None:
         return Vouched()
     given = written.card.admission
     try:
-        ruling = bank_card(desk, record, written.card, episode, verdict=Verdict.CONFIRMED)
+        ruling = bank_card(workspace, record, written.card, episode, verdict=Verdict.CONFIRMED)
     except UserError as error:  # an answer without a card is an answer still
         return Vouched(said=f"no card: {error}")
     return Vouched(card=ruling.card, said=f"{given.signal}: confirmed by {given.by}")
 
 
-def _verifiers(site: Site) -> Iterator[Verifier]:
-    for number, entry in enumerate(site.entry.assertion, start=1):
+def _verifiers(opened: OpenDatabase) -> Iterator[Verifier]:
+    for number, entry in enumerate(opened.entry.assertion, start=1):
         name = entry.name or f"assertion {number}"
-        yield Assertion(site.database, entry.sql, expect=entry.expect, by=name)
-    check = site.entry.check
+        yield Assertion(opened.database, entry.sql, expect=entry.expect, by=name)
+    check = opened.entry.check
     if check.startswith(("http://", "https://")):
         yield ExternalCheck.callback(check)
     elif check:
@@ -64,5 +64,5 @@ def _name(verifier: Verifier) -> str:
     return str(getattr(verifier, "by", "check"))
 
 
-def _decide(desk: Desk, record: AnswerRecord, verdict: Verdict, *, by: str, signal: str, note: str) -> None:
-    desk.store.decisions.decide(record, verdict, by=by, signal=signal, sql=record.sql or "", note=note)
+def _decide(workspace: Workspace, record: AnswerRecord, verdict: Verdict, *, by: str, signal: str, note: str) -> None:
+    workspace.store.decisions.decide(record, verdict, by=by, signal=signal, sql=record.sql or "", note=note)

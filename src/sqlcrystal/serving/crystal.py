@@ -14,8 +14,8 @@ from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.protocols import Embedder, LanguageModel
 from sqlcrystal.serving import asking, undoing
 from sqlcrystal.serving.answers import Notify, ServedAnswer
-from sqlcrystal.serving.desk import Desk
 from sqlcrystal.serving.locations import absolute
+from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Card, CardStatus, Execution, Question, Retrieved
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Crystal:
 
     def __init__(self, team: TeamFile, *, model: LanguageModel | None = None, embedder: Embedder | None = None) -> None:
         """Over validated settings; nothing is opened before it is needed."""
-        self.desk = Desk(team, model=model, embedder=embedder)
+        self.workspace = Workspace(team, model=model, embedder=embedder)
 
     @classmethod
     def open(cls, path: Path | str = TEAM_FILE) -> "Crystal":
@@ -72,13 +72,13 @@ class Crystal:
             given_embedder = embedder
         crystal = cls(settings, model=given_model, embedder=given_embedder)
         if db is not None:
-            crystal.desk.add(str(db), name)
+            crystal.workspace.add(str(db), name)
         return crystal
 
     @property
     def store(self) -> "Store":
         """The store behind it."""
-        return self.desk.store
+        return self.workspace.store
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,26 +92,26 @@ class Crystal:
         on_event: Notify | None = None,
     ) -> ServedAnswer:
         """Answer a question; `memory` forces cards in or out, and left alone follows the settings."""
-        return asking.ask(self.desk, question, database=database, by=by, memory=memory, on_event=on_event)
+        return asking.ask(self.workspace, question, database=database, by=by, memory=memory, on_event=on_event)
 
     def run(self, sql: str, database: str | None = None) -> Execution:
         """Run one read-only statement behind the guard; SQL that fails comes back as a Failure."""
-        return self.desk.site(self.desk.choose(database)).database.execute(sql)
+        return self.workspace.open(self.workspace.choose(database)).database.execute(sql)
 
     def schema(self, database: str | None = None) -> str:
         """A database's tables and views as prompts show them."""
-        site = self.desk.site(self.desk.choose(database))
-        return site.presenter.present(Question(id="", database=site.name, text="")).schema()
+        opened = self.workspace.open(self.workspace.choose(database))
+        return opened.presenter.present(Question(id="", database=opened.name, text="")).schema()
 
     def databases(self) -> list[DatabaseState]:
         """Every database that can be asked, and whether it can be reached."""
-        return [self._state(name) for name in self.desk.names()]
+        return [self._state(name) for name in self.workspace.names()]
 
     def history(
         self, database: str | None = None, *, question: str | None = None, limit: int = 50
     ) -> list[AnswerRecord]:
         """The latest answers, newest first."""
-        if not self.desk.store_exists():
+        if not self.workspace.store_exists():
             return []
         return self.store.answers.recent(database=database, question=question, limit=limit)
 
@@ -122,53 +122,53 @@ class Crystal:
         from sqlcrystal.serving import verdicts
 
         known = answer.id if isinstance(answer, ServedAnswer) else answer
-        return verdicts.confirm(self.desk, known, by=by, note=note)
+        return verdicts.confirm(self.workspace, known, by=by, note=note)
 
     def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> "Correction":
         """Give the right SQL for an answer's question: it becomes a card in your name."""
         from sqlcrystal.serving import verdicts
 
-        return verdicts.correct(self.desk, _name(answer), sql, by=by, note=note)
+        return verdicts.correct(self.workspace, _name(answer), sql, by=by, note=note)
 
     def reject(self, answer: ServedAnswer | str, *, by: str = "", note: str = "", repair: bool = True) -> "Rejection":
         """Say that an answer is wrong; a repair proposes another, which only a confirmation makes a card."""
         from sqlcrystal.serving import verdicts
 
-        return verdicts.reject(self.desk, _name(answer), by=by, note=note, repair=repair)
+        return verdicts.reject(self.workspace, _name(answer), by=by, note=note, repair=repair)
 
     def undo(self, answer: ServedAnswer | str, *, by: str = "") -> "Ruling":
         """Take a verdict back: its card leaves service."""
-        return undoing.undo(self.desk, _name(answer), by=by)
+        return undoing.undo(self.workspace, _name(answer), by=by)
 
     def queue(self, database: str | None = None, *, limit: int = 100) -> list[Waiting]:
         """What waits for a verdict, most useful first."""
-        return self.store.answers.waiting(database=database, limit=limit) if self.desk.store_exists() else []
+        return self.store.answers.waiting(database=database, limit=limit) if self.workspace.store_exists() else []
 
     def proposals(self, database: str | None = None) -> list[Proposal]:
         """What repairs proposed and nobody decided on yet, oldest first."""
-        return self.store.decisions.proposals(database=database) if self.desk.store_exists() else []
+        return self.store.decisions.proposals(database=database) if self.workspace.store_exists() else []
 
     def value(self, database: str | None = None, *, effect_pp: float | None = None) -> "list[Value]":
         """What memory is worth: the live lift with its interval, its cost, which cards earn, and if it is known yet."""
         from sqlcrystal.serving.value import values
 
-        if not self.desk.store_exists():
+        if not self.workspace.store_exists():
             return []
-        return values(self.store, prices=self.desk.team.prices, database=database, effect_pp=effect_pp)
+        return values(self.store, prices=self.workspace.team.prices, database=database, effect_pp=effect_pp)
 
     # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def cards(self, database: str | None = None, *, status: CardStatus | None = None) -> list[Card]:
         """Cards of one database or of all, in the order they were banked."""
-        return self.store.bank.find(database=database, status=status) if self.desk.store_exists() else []
+        return self.store.bank.find(database=database, status=status) if self.workspace.store_exists() else []
 
     def cards_search(self, text: str, database: str | None = None, *, limit: int = 20) -> list[Retrieved]:
         """The served cards of one database whose questions are nearest to a text."""
-        name = self.desk.choose(database)
-        bank = self.desk.bank
+        name = self.workspace.choose(database)
+        bank = self.workspace.bank
         if not bank.cards(name):
             return []
-        return list(self.desk.retriever.retrieve(asking.as_question(text, name), bank, k=limit))
+        return list(self.workspace.retriever.retrieve(asking.as_question(text, name), bank, k=limit))
 
     def card(self, card_id: str) -> Entry:
         """One card with the episode it came from and what was done to it."""
@@ -181,8 +181,8 @@ class Crystal:
         """Change a card's text or SQL; whoever changes the SQL vouches for it."""
         from sqlcrystal.serving.privacy import kept_edit
 
-        text, sql, reason = kept_edit(self.desk, self.store.bank.get(card_id), text=text, sql=sql, reason=reason)
-        return self.store.bank.edit(card_id, by=self.desk.person(by), text=text, sql=sql, reason=reason)
+        text, sql, reason = kept_edit(self.workspace, self.store.bank.get(card_id), text=text, sql=sql, reason=reason)
+        return self.store.bank.edit(card_id, by=self.workspace.person(by), text=text, sql=sql, reason=reason)
 
     def disable(self, ids: Iterable[str], *, by: str = "", reason: str = "") -> list[Card]:
         """Stop serving cards."""
@@ -195,27 +195,31 @@ class Crystal:
     def delete(self, card_id: str, *, by: str = "", reason: str = "") -> None:
         """Take a card out for good; what was done to it is remembered."""
         card = self.store.bank.get(card_id)
-        self.store.bank.delete(card.id, by=self.desk.person(by), reason=self._kept_reason([card], reason))
+        self.store.bank.delete(card.id, by=self.workspace.person(by), reason=self._kept_reason([card], reason))
 
     def revoke(self, *, revoked_by: str = "", **which: Any) -> "Revocation":
         """Undo a verifier (`by`, `signal`, `since`, `database`), and say which answers leaned on its cards."""
-        if any(self.desk.keeps_no_values(name) for name in self.desk.names() if which.get("database") in (None, name)):
+        if any(
+            self.workspace.keeps_no_values(name)
+            for name in self.workspace.names()
+            if which.get("database") in (None, name)
+        ):
             which.pop("reason", None)
-        return self.store.revoke(revoked_by=self.desk.person(revoked_by), **which)
+        return self.store.revoke(revoked_by=self.workspace.person(revoked_by), **which)
 
     def check(self, database: str | None = None, *, release: bool = False) -> "CheckReport":
         """Run every card of a database again, and quarantine what fails."""
-        site = self.desk.site(self.desk.choose(database))
+        opened = self.workspace.open(self.workspace.choose(database))
         from sqlcrystal.bank import check_cards
 
-        quote = not self.desk.keeps_no_values(site.name)
-        return check_cards(self.store.bank, site.database, release=release, quote=quote)
+        quote = not self.workspace.keeps_no_values(opened.name)
+        return check_cards(self.store.bank, opened.database, release=release, quote=quote)
 
     # ── opening and closing ──────────────────────────────────────────────────────────────────────────────────────────
 
     def close(self) -> None:
         """Close what was opened."""
-        self.desk.close()
+        self.workspace.close()
 
     def __enter__(self) -> "Crystal":
         """Use it in a with statement."""
@@ -228,18 +232,20 @@ class Crystal:
     def _set(self, ids: Iterable[str], status: CardStatus, *, by: str, reason: str) -> list[Card]:
         cards = [self.store.bank.get(name) for name in ids]
         kept = self._kept_reason(cards, reason)
-        return self.store.bank.set_statuses([card.id for card in cards], status, by=self.desk.person(by), reason=kept)
+        return self.store.bank.set_statuses(
+            [card.id for card in cards], status, by=self.workspace.person(by), reason=kept
+        )
 
     def _kept_reason(self, cards: Iterable[Card], reason: str) -> str:
         """Why something was done to cards, in somebody's words: kept only where values may be."""
-        return "" if any(self.desk.keeps_no_values(card.database) for card in cards) else reason
+        return "" if any(self.workspace.keeps_no_values(card.database) for card in cards) else reason
 
     def _state(self, name: str) -> DatabaseState:
         try:
-            dialect = self.desk.site(name).database.dialect
+            dialect = self.workspace.open(name).database.dialect
         except SqlcrystalError as error:
             return DatabaseState(name=name, error=str(error))
-        return DatabaseState(name=name, dialect=dialect, cards=len(self.desk.bank.cards(name)))
+        return DatabaseState(name=name, dialect=dialect, cards=len(self.workspace.bank.cards(name)))
 
 
 def _name(answer: ServedAnswer | str) -> str:

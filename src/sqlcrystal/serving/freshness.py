@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Card, Question, Retrieved
 
 SECONDS = 5.0
@@ -11,11 +11,11 @@ SECONDS = 5.0
 class FreshMemory:
     """The team's memory, in which only cards stand that run under the present schema."""
 
-    def __init__(self, desk: Desk, site: Site) -> None:
+    def __init__(self, workspace: Workspace, opened: OpenDatabase) -> None:
         """Look at nothing yet."""
-        self._desk = desk
-        self._site = site
-        self._memory = desk.memory(site)
+        self._desk = workspace
+        self._site = opened
+        self._memory = workspace.memory(opened)
 
     def recall(self, question: Question) -> Sequence[Retrieved]:
         """At most k cards, best first; each quarantined card makes room for the next."""
@@ -30,19 +30,19 @@ class FreshMemory:
         return self._memory.arrange(retrieved)
 
 
-def still_runs(desk: Desk, site: Site, cards: Sequence[Card]) -> dict[str, bool]:
+def still_runs(workspace: Workspace, opened: OpenDatabase, cards: Sequence[Card]) -> dict[str, bool]:
     """Whether each card runs under the present schema; only those never seen to are run, and judged at once."""
-    fingerprint = site.database.fingerprint()
+    fingerprint = opened.database.fingerprint()
     older = [card for card in cards if card.fingerprint != fingerprint]
     if not older:
         return {card.id: True for card in cards}
     from sqlcrystal.bank.revalidation import CheckOutcome, run_again
 
-    bank = desk.store.bank
-    stale = bank.stale(site.name, fingerprint, among=[card.id for card in older])
-    quote = not desk.keeps_no_values(site.name)
+    bank = workspace.store.bank
+    stale = bank.stale(opened.name, fingerprint, among=[card.id for card in older])
+    quote = not workspace.keeps_no_values(opened.name)
     outcomes = {
-        card.id: run_again(bank, card, site.database, timeout=SECONDS, quote=quote)[0]
+        card.id: run_again(bank, card, opened.database, timeout=SECONDS, quote=quote)[0]
         for card in older
         if card.id in stale
     }

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlcrystal.bank import question_key
-from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Question
 
 
@@ -17,13 +17,15 @@ class ServingArm(NamedTuple):
     both: bool = False
 
 
-def draw(desk: Desk, site: Site, question: Question, *, wanted: bool | None) -> ServingArm:
+def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, wanted: bool | None) -> ServingArm:
     """The arm of a question today; who says what they want is not drawn, and not measured."""
-    entry = site.entry
+    entry = opened.entry
     if wanted is not None or not entry.hold_out:
         return ServingArm(memory=wanted is not False)
     day = datetime.now(UTC).date().isoformat()
-    out = held_out(seed=desk.team.seed, database=site.name, question=question.text, day=day, share=entry.hold_out)
+    out = held_out(
+        seed=workspace.team.seed, database=opened.name, question=question.text, day=day, share=entry.hold_out
+    )
     return ServingArm(memory=not out, share=entry.hold_out, both=entry.both_arms)
 
 

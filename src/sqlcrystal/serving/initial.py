@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sqlcrystal.config import TEAM_FILE, TeamFile, is_url, parse_team, resolve_secrets
 from sqlcrystal.errors import ConfigError, DataError, SqlcrystalError
-from sqlcrystal.serving.desk import Desk
+from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Message, Sampling
 
 _PASSWORD = re.compile(r"(?P<before>://[^:/@]*:)(?!\$\{)(?P<password>[^@]+)(?=@)")
@@ -56,14 +56,14 @@ def settings_text(choices: Choices) -> str:
 def trouble(text: str, *, folder: Path) -> Iterator[str]:
     """One line for everything that cannot be reached: each database, the model, the store."""
     team = parse_team(tomllib.loads(text), folder=folder)
-    desk = Desk(team)
+    workspace = Workspace(team)
     try:
         for name in team.databases:
-            yield from _tried(partial(_try_database, desk, name))
-        yield from _tried(partial(_try_model, desk))
-        yield from _tried(partial(_try_store, team, desk))
+            yield from _tried(partial(_try_database, workspace, name))
+        yield from _tried(partial(_try_model, workspace))
+        yield from _tried(partial(_try_store, team, workspace))
     finally:
-        desk.close()
+        workspace.close()
 
 
 def write_settings(text: str, *, folder: Path, replace: bool = False) -> Path:
@@ -86,12 +86,12 @@ def _tried(reach: Callable[[], None]) -> Iterator[str]:
         yield str(error)
 
 
-def _try_database(desk: Desk, name: str) -> None:
-    desk.site(name).database.schema()
+def _try_database(workspace: Workspace, name: str) -> None:
+    workspace.open(name).database.schema()
 
 
-def _try_model(desk: Desk) -> None:
-    spec = desk.team.model
+def _try_model(workspace: Workspace) -> None:
+    spec = workspace.team.model
     if isinstance(spec, str) and not is_url(spec):
         from sqlcrystal.models import open_model
         from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path
@@ -101,13 +101,13 @@ def _try_model(desk: Desk) -> None:
             raise DataError(f"model {spec}: its weights are not here yet; run: sqlcrystal model pull {spec}")
         return
     asked = [Message("system", "Answer with one word."), Message("user", "Are you ready?")]
-    desk.model.chat(asked, sampling=Sampling(max_tokens=4))
+    workspace.model.chat(asked, sampling=Sampling(max_tokens=4))
 
 
-def _try_store(team: TeamFile, desk: Desk) -> None:
+def _try_store(team: TeamFile, workspace: Workspace) -> None:
     place = resolve_secrets(team.store, where="store")
     if "://" in place or Path(place).exists():
-        _ = desk.store
+        _ = workspace.store
         return
     parent = Path(place).parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):

@@ -29,12 +29,12 @@ def open_crystal(
     crystal = Crystal(team)
     try:
         if not model and not configured:
-            last = next((place.model for place in crystal.desk.known_places() if place.model), None)
-            crystal.desk.ask_with(last or team.model)
-        crystal.desk.allow(replay=replay)
+            last = next((place.model for place in crystal.workspace.known_places() if place.model), None)
+            crystal.workspace.ask_with(last or team.model)
+        crystal.workspace.allow(replay=replay)
         if db is None:
             return crystal, None
-        database = crystal.desk.choose(db) if name is None else crystal.desk.add(db, name)
+        database = crystal.workspace.choose(db) if name is None else crystal.workspace.add(db, name)
     except BaseException:
         crystal.close()
         raise

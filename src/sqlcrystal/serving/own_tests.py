@@ -11,8 +11,8 @@ from msgspec import Struct
 from sqlcrystal.errors import DataError, UserError
 from sqlcrystal.scoring.rules import same_bag
 from sqlcrystal.serving.asking import as_question, draft_answer
-from sqlcrystal.serving.desk import Desk
 from sqlcrystal.serving.draft import Draft
+from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Failure, Row, Rows
 
 
@@ -72,16 +72,16 @@ def read_tests(path: Path) -> list[OwnTest]:
     return tests
 
 
-def run_tests(desk: Desk, tests: Iterable[OwnTest], *, database: str | None = None) -> list[Result]:
+def run_tests(workspace: Workspace, tests: Iterable[OwnTest], *, database: str | None = None) -> list[Result]:
     """Ask every test's question with memory and without; nothing is kept of it."""
-    return [_run(desk, test, database) for test in tests]
+    return [_run(workspace, test, database) for test in tests]
 
 
-def _run(desk: Desk, test: OwnTest, database: str | None) -> Result:
-    name = desk.choose(test.database or database)
-    wanted = _wanted(desk, name, test)
+def _run(workspace: Workspace, test: OwnTest, database: str | None) -> Result:
+    name = workspace.choose(test.database or database)
+    wanted = _wanted(workspace, name, test)
     question = as_question(test.question, name)
-    drafts = {memory: draft_answer(desk, question, with_memory=memory) for memory in (True, False)}
+    drafts = {memory: draft_answer(workspace, question, with_memory=memory) for memory in (True, False)}
     why = {memory: _why(draft, wanted, ordered=test.ordered) for memory, draft in drafts.items()}
     return Result(
         name=test.name,
@@ -94,10 +94,10 @@ def _run(desk: Desk, test: OwnTest, database: str | None) -> Result:
     )
 
 
-def _wanted(desk: Desk, name: str, test: OwnTest) -> tuple[Row, ...]:
+def _wanted(workspace: Workspace, name: str, test: OwnTest) -> tuple[Row, ...]:
     if test.rows is not None:
         return test.rows
-    execution = desk.site(name).database.execute(test.sql)
+    execution = workspace.open(name).database.execute(test.sql)
     if isinstance(execution, Failure):
         raise UserError(f"test {test.name!r}: its sql does not run ({execution.kind}: {execution.message})")
     return execution.rows

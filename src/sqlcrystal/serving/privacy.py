@@ -10,24 +10,24 @@ from msgspec.structs import replace
 from sqlcrystal.bank import AnswerRecord, Proposal
 from sqlcrystal.errors import UserError
 from sqlcrystal.pipeline import Memory
-from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Card, Episode, Question, Retrieved
 
 if TYPE_CHECKING:
     from sqlcrystal.databases.masks import Masked
 
 
-def is_private(site: Site) -> bool:
+def is_private(opened: OpenDatabase) -> bool:
     """Whether nothing that is kept may hold a value of this database."""
-    return site.entry.values == "never"
+    return opened.entry.values == "never"
 
 
-def kept(desk: Desk, site: Site, record: AnswerRecord, salt: str) -> AnswerRecord:
+def kept(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, salt: str) -> AnswerRecord:
     """An answer as the store may have it; the question as it was spoken stays in this process's memory only."""
-    if not is_private(site):
+    if not is_private(opened):
         return record
-    desk.hear(record.id, record.question)
-    masked = masked_query(site, record.question, record.sql, runs=not record.error)
+    workspace.hear(record.id, record.question)
+    masked = masked_query(opened, record.question, record.sql, runs=not record.error)
     digest = hashlib.sha256(f"{salt}{record.result_digest}".encode()).hexdigest()[:32] if record.result_digest else ""
     return replace(
         record,
@@ -41,20 +41,20 @@ def kept(desk: Desk, site: Site, record: AnswerRecord, salt: str) -> AnswerRecor
     )
 
 
-def kept_trace(site: Site, episode: Episode | None) -> Episode | None:
+def kept_trace(opened: OpenDatabase, episode: Episode | None) -> Episode | None:
     """How an answer came about is kept only where values may be."""
-    return None if is_private(site) else episode
+    return None if is_private(opened) else episode
 
 
-def kept_card(desk: Desk, record: AnswerRecord, card: Card) -> Card:
+def kept_card(workspace: Workspace, record: AnswerRecord, card: Card) -> Card:
     """A card without values: its question, query and text; its id is of what is left."""
     from sqlcrystal.databases.masks import UNREADABLE
 
-    site = desk.site(record.database)
+    opened = workspace.open(record.database)
     from sqlcrystal.writing.card import estimate_tokens
     from sqlcrystal.writing.verbatim import render
 
-    sql = masked_like(desk, site, record, card.sql)
+    sql = masked_like(workspace, opened, record, card.sql)
     if UNREADABLE in (sql, card.sql):
         raise UserError(f"answer {record.id}: its values cannot be told from the rest of its SQL; it makes no card")
     text = render(record.question, sql)
@@ -72,47 +72,47 @@ def kept_card(desk: Desk, record: AnswerRecord, card: Card) -> Card:
 
 
 def kept_edit(
-    desk: Desk, card: Card, *, text: str | None, sql: str | None, reason: str
+    workspace: Workspace, card: Card, *, text: str | None, sql: str | None, reason: str
 ) -> tuple[str | None, str | None, str]:
     """What of an edit may be kept: a text that nobody can take the values out of is refused by leaving it out."""
-    if not desk.keeps_no_values(card.database):
+    if not workspace.keeps_no_values(card.database):
         return text, sql, reason
     from sqlcrystal.databases.masks import UNREADABLE
     from sqlcrystal.writing.verbatim import render
 
-    new = card.sql if sql is None else masked_query(desk.site(card.database), "", sql).sql or card.sql
+    new = card.sql if sql is None else masked_query(workspace.open(card.database), "", sql).sql or card.sql
     if new == UNREADABLE:
         raise UserError(f"card {card.id}: the values of this SQL cannot be told from the rest; nothing was changed")
     return render(card.question.text, new), None if sql is None else new, ""
 
 
-def kept_proposal(desk: Desk, site: Site, record: AnswerRecord, proposal: Proposal) -> Proposal:
+def kept_proposal(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, proposal: Proposal) -> Proposal:
     """A proposal without values."""
-    if not is_private(site):
+    if not is_private(opened):
         return proposal
-    return replace(proposal, sql=masked_like(desk, site, record, proposal.sql), note="", episode=None)
+    return replace(proposal, sql=masked_like(workspace, opened, record, proposal.sql), note="", episode=None)
 
 
-def masked_like(desk: Desk, site: Site, record: AnswerRecord, sql: str) -> str:
+def masked_like(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, sql: str) -> str:
     """Another query for an answer's question, masked as that question is."""
     from sqlcrystal.databases.masks import mask_like
 
-    spoken = desk.heard(record.id)
-    names, dialect = schema_names(site), site.database.dialect
+    spoken = workspace.heard(record.id)
+    names, dialect = schema_names(opened), opened.database.dialect
     return mask_like(sql, masked=record.question, spoken=spoken, dialect=dialect, names=names)
 
 
-def masked_query(site: Site, question: str, sql: str | None, *, runs: bool = True) -> "Masked":
+def masked_query(opened: OpenDatabase, question: str, sql: str | None, *, runs: bool = True) -> "Masked":
     """A question and its query without values; of a query that does not run, functions may be anybody's words."""
     from sqlcrystal.databases.masks import mask
 
-    return mask(question, sql, dialect=site.database.dialect, names=schema_names(site), runs=runs)
+    return mask(question, sql, dialect=opened.database.dialect, names=schema_names(opened), runs=runs)
 
 
-def schema_names(site: Site) -> frozenset[str]:
+def schema_names(opened: OpenDatabase) -> frozenset[str]:
     """The names of a database's tables, columns and types; not its comments, defaults and checks, which hold values."""
     names: set[str] = set()
-    for table in site.presenter.tables():
+    for table in opened.presenter.tables():
         parts = table.name.split(".")
         names.update((table.name, *parts, *(column.name for column in table.columns)))
         if not table.columns and table.kind != "type":
@@ -123,10 +123,10 @@ def schema_names(site: Site) -> frozenset[str]:
 class FilledMemory:
     """A memory whose cards get their values from the question that is asked now, where it reads like theirs."""
 
-    def __init__(self, memory: Memory, site: Site) -> None:
+    def __init__(self, memory: Memory, opened: OpenDatabase) -> None:
         """Fill what another memory brings up."""
         self._memory = memory
-        self._site = site
+        self._site = opened
 
     def recall(self, question: Question) -> Sequence[Retrieved]:
         """As the other memory does, filled where that is possible."""

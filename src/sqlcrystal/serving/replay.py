@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.parameters import Exchanged, exchange, same_query
+from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Attempt, Card, CardStatus, Episode, Question, Retrieved, Rows
 
 
@@ -20,32 +20,34 @@ class Adaptation(Struct, frozen=True, kw_only=True):
     confirmed: bool
 
 
-def replay(desk: Desk, site: Site, question: Question) -> Draft | None:
+def replay(workspace: Workspace, opened: OpenDatabase, question: Question) -> Draft | None:
     """The stored solution of this very question, or of one that differs in a parameter that was confirmed before."""
-    if not desk.store_exists():
+    if not workspace.store_exists():
         return None
-    fingerprint = site.database.fingerprint()
-    known = desk.store.bank.find(database=site.name, status=CardStatus.ACTIVE, question=question.text)
+    fingerprint = opened.database.fingerprint()
+    known = workspace.store.bank.find(database=opened.name, status=CardStatus.ACTIVE, question=question.text)
     for card in reversed(known):
-        execution = site.database.execute(card.sql) if card.fingerprint == fingerprint else None
+        execution = opened.database.execute(card.sql) if card.fingerprint == fingerprint else None
         if isinstance(execution, Rows):
             return _draft(question, card, card.sql, execution, score=1.0)
-    near = desk.memory(site).recall(question)
-    adapted = adaptation(site, question, [neighbour.card for neighbour in near], fingerprint=fingerprint)
+    near = workspace.memory(opened).recall(question)
+    adapted = adaptation(opened, question, [neighbour.card for neighbour in near], fingerprint=fingerprint)
     if adapted is None or not adapted.confirmed:
         return None
     score = next(neighbour.score for neighbour in near if neighbour.card.id == adapted.card.id)
     return _draft(question, adapted.card, adapted.sql, adapted.execution, score=score, adapted=True)
 
 
-def adaptation(site: Site, question: Question, cards: Sequence[Card], *, fingerprint: str) -> Adaptation | None:
+def adaptation(
+    opened: OpenDatabase, question: Question, cards: Sequence[Card], *, fingerprint: str
+) -> Adaptation | None:
     """The nearest of these cards whose question differs in literals only, if its query runs with the new ones."""
-    dialect = site.database.dialect
+    dialect = opened.database.dialect
     for card in cards:
         exchanged = exchange(card, question.text, dialect) if card.fingerprint == fingerprint else None
         if exchanged is None:
             continue
-        execution = site.database.execute(exchanged.sql)
+        execution = opened.database.execute(exchanged.sql)
         if isinstance(execution, Rows):
             confirmed = any(_is_an_instance(other, card, dialect) for other in cards if other.id != card.id)
             return Adaptation(

@@ -9,9 +9,9 @@ from sqlcrystal.errors import ModelError
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Check, Database, Solver
 from sqlcrystal.serving.answers import Event, Notify, UsedCard
-from sqlcrystal.serving.desk import Desk, Site
+from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.draft import Draft
-from sqlcrystal.serving.outside import ClockedModel
+from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving import SingleShot
 from sqlcrystal.types import Attempt, Card, Effort, Episode, Execution, Failure, Question, Retrieved, Rows
 
@@ -20,11 +20,11 @@ SOURCES = {"allowed": "T3-look", "never": "T2"}
 """How an answer is repaired; a probe shows cell values to the model, one bit shows none."""
 
 
-def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify: Notify) -> Draft:
+def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, memory: Memory, notify: Notify) -> Draft:
     """Answer, and repair within the budget what the engine complains of."""
-    database = OnceEach(presented(site, question))
-    solver: Solver = SingleShot(ClockedModel(desk.model), database)
-    if site.entry.fallback:
+    database = OnceEach(presented(opened, question))
+    solver: Solver = SingleShot(ClockedModel(workspace.model), database)
+    if opened.entry.fallback:
         from sqlcrystal.solving.fallback import Fallback
 
         solver = Fallback(solver, database)
@@ -34,7 +34,7 @@ def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify:
     notify(_result("rows", answer.attempt.sql, answer.execution))
     from sqlcrystal.databases.symptoms import symptoms  # whose parser is not needed before the model has answered
 
-    effort = mend(desk, site, answer.attempt, database, accept=lambda sql: not symptoms(sql, database))
+    effort = mend(workspace, opened, answer.attempt, database, accept=lambda sql: not symptoms(sql, database))
     sql = _best(answer.attempt, effort, database)
     episode = effort.episode or _as_given(answer.attempt, effort, sql)
     draft = Draft(
@@ -51,19 +51,25 @@ def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify:
     return draft
 
 
-def presented(site: Site, question: Question) -> Database:
+def presented(opened: OpenDatabase, question: Question) -> Database:
     """Show the database as prompts do: with its columns' values only where values may leave it."""
-    return site.presenter.present(question, profiled=site.entry.profile and site.entry.values == "allowed")
+    return opened.presenter.present(question, profiled=opened.entry.profile and opened.entry.values == "allowed")
 
 
 def mend(
-    desk: Desk, site: Site, attempt: Attempt, database: Database, *, accept: Check, trigger: Check | None = None
+    workspace: Workspace,
+    opened: OpenDatabase,
+    attempt: Attempt,
+    database: Database,
+    *,
+    accept: Check,
+    trigger: Check | None = None,
 ) -> Effort:
     """What the team's budget of repair makes of an attempt; a model that fails meanwhile leaves it as it is."""
     from sqlcrystal import assembly
 
-    name = SOURCES[site.entry.values]
-    source = assembly.source(name, model=ClockedModel(desk.model), database=database, budget=desk.team.budget)
+    name = SOURCES[opened.entry.values]
+    source = assembly.source(name, model=ClockedModel(workspace.model), database=database, budget=workspace.team.budget)
     try:
         return pipeline.repair(attempt, trigger=trigger or accept, source=source, accept=accept)
     except ModelError:

@@ -4,14 +4,14 @@ from sqlcrystal.bank import Verdict
 from sqlcrystal.bank.records import JUDGED, REPLACED_BY
 from sqlcrystal.errors import UserError
 from sqlcrystal.serving.banking import Ruling
-from sqlcrystal.serving.desk import Desk
+from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import CardId, CardStatus
 
 
-def undo(desk: Desk, name: str, *, by: str = "") -> Ruling:
+def undo(workspace: Workspace, name: str, *, by: str = "") -> Ruling:
     """Undo the verdict that stands on an answer; what was said stays on record."""
-    person = desk.person(by)
-    store = desk.store
+    person = workspace.person(by)
+    store = workspace.store
     with store.transaction():
         record = store.answers.get(name)
         standing = store.decisions.standing(record.id)
@@ -23,7 +23,7 @@ def undo(desk: Desk, name: str, *, by: str = "") -> Ruling:
             store.bank.set_statuses([standing.card], CardStatus.DISABLED, by=person, reason=reason)
         caused = {f"{REPLACED_BY}{standing.card}", f"answer {record.id} was rejected"}
         same = store.bank.find(database=record.database, status=CardStatus.DISABLED, question=record.question)
-        back = [card.id for card in same if _last_reason(desk, card.id) in caused and card.id != standing.card]
+        back = [card.id for card in same if _last_reason(workspace, card.id) in caused and card.id != standing.card]
         answered = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)
         back = [] if answered else back[-1:]
         store.bank.set_statuses(back, CardStatus.ACTIVE, by=person, reason=reason)
@@ -40,6 +40,6 @@ def undo(desk: Desk, name: str, *, by: str = "") -> Ruling:
     )
 
 
-def _last_reason(desk: Desk, card_id: str) -> str:
-    history = desk.store.bank.history(card_id)
+def _last_reason(workspace: Workspace, card_id: str) -> str:
+    history = workspace.store.bank.history(card_id)
     return history[-1].reason if history else ""

@@ -5,8 +5,8 @@ from collections import Counter
 
 import msgspec
 
-from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.draft import Draft
+from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Execution, Rows
 
 NEAR = 0.9
@@ -22,28 +22,28 @@ def result_digest(execution: Execution | None) -> str:
     return hashlib.sha256(b"\n".join([str(len(execution.columns)).encode(), *rows])).hexdigest()[:32]
 
 
-def spread(desk: Desk, draft: Draft, digest: str) -> float:
+def spread(workspace: Workspace, draft: Draft, digest: str) -> float:
     """How much this answer, the candidates tried for it and earlier answers to the question disagree, from 0 to 1."""
     tried = draft.episode.rounds if draft.episode is not None else ()
     results = [digest, *(result_digest(turn.execution) for turn in tried)]
-    if desk.store_exists():
+    if workspace.store_exists():
         asked = draft.question
-        results += desk.store.answers.digests(asked.text, database=asked.database, limit=LOOKED_AT)
+        results += workspace.store.answers.digests(asked.text, database=asked.database, limit=LOOKED_AT)
     (_, most), *_ = Counter(results).most_common(1)
     return round(1 - most / len(results), 6)
 
 
-def conflict(site: Site, draft: Draft, digest: str) -> float:
+def conflict(opened: OpenDatabase, draft: Draft, digest: str) -> float:
     """The score of the nearest card whose result is another; a question with other literals is no contradiction."""
-    if draft.replayed or draft.sql is None or site.entry.values == "never":
+    if draft.replayed or draft.sql is None or opened.entry.values == "never":
         return 0.0
     for card, score in ((retrieved.card, retrieved.score) for retrieved in draft.retrieved):
         if score < NEAR:
             break
         from sqlcrystal.serving.parameters import other_values
 
-        if card.sql.strip() == draft.sql.strip() or other_values(card, draft.question.text, site.database.dialect):
+        if card.sql.strip() == draft.sql.strip() or other_values(card, draft.question.text, opened.database.dialect):
             continue
-        if result_digest(site.database.execute(card.sql)) != digest:
+        if result_digest(opened.database.execute(card.sql)) != digest:
             return score
     return 0.0

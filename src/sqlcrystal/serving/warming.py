@@ -5,21 +5,21 @@ from time import monotonic
 
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.serving.asking import as_question
-from sqlcrystal.serving.desk import Desk
+from sqlcrystal.serving.workspace import Workspace
 
 SECONDS = 5.0
 """A bank that takes longer to embed is left to its first question: a service that does not start helps nobody."""
 
 
-def warm_up(desk: Desk, *, seconds: float = SECONDS) -> None:
+def warm_up(workspace: Workspace, *, seconds: float = SECONDS) -> None:
     """Search the cards of each database once; what cannot be reached now is told to whoever asks."""
     import sqlcrystal.databases.symptoms
     import sqlcrystal.serving.replay  # noqa: F401  (loading the parser takes longer than a question)
 
     until = monotonic() + seconds
     with suppress(SqlcrystalError):
-        for name in desk.names():
+        for name in workspace.names():
             if monotonic() > until:
                 return
-            if desk.store_exists() and desk.store.bank.serves(name):
-                desk.retriever.retrieve(as_question("How many are there?", name), desk.store.bank, k=1)
+            if workspace.store_exists() and workspace.store.bank.serves(name):
+                workspace.retriever.retrieve(as_question("How many are there?", name), workspace.store.bank, k=1)

@@ -33,9 +33,9 @@ def answer_question(
         api_key_env=api_key_env,
         replay=replay,
     ) as (crystal, database):
-        ready_model(crystal.desk.team.model)
+        ready_model(crystal.workspace.team.model)
         answer = crystal.ask(text, database, by=by, memory=memory)
-        prices = crystal.desk.team.prices
+        prices = crystal.workspace.team.prices
     if json:
         print_json(answer.document(trace=trace))
     else:

@@ -102,7 +102,7 @@ def reject(
             lines = correction_lines(corrected)
         else:
             if repair:
-                ready_model(crystal.desk.team.model)
+                ready_model(crystal.workspace.team.model)
             rejected = crystal.reject(answer, by=by, note=note, repair=repair)
             document = {**_ruling_document(rejected.ruling), "proposal": None}
             if rejected.proposal is not None and rejected.rows is not None:

@@ -29,7 +29,7 @@ def opened_crystal(
         if api_key_env:
             from sqlcrystal.config import with_key
 
-            crystal.desk.ask_with(with_key(crystal.desk.team.model, api_key_env))
+            crystal.workspace.ask_with(with_key(crystal.workspace.team.model, api_key_env))
         with crystal:
             yield crystal, database
     except BankError as error:

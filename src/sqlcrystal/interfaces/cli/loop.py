@@ -31,7 +31,7 @@ Else: /db NAME, FILE or URL   /queue   /help   /quit"""
 def prompt_loop() -> None:
     """Read lines until the end of input or /quit."""
     with opened_crystal(None) as (crystal, _):
-        ready_model(crystal.desk.team.model)
+        ready_model(crystal.workspace.team.model)
         loop = Loop(crystal)
         with _history(loop):
             print(HELP)
@@ -49,7 +49,7 @@ class Loop:
 
     def __init__(self, crystal: "Crystal") -> None:
         self.crystal = crystal
-        names = crystal.desk.names()
+        names = crystal.workspace.names()
         self.database = names[0] if len(names) == 1 else None
         self.answer: ServedAnswer | None = None
         self.proposal: str | None = None
@@ -89,7 +89,7 @@ class Loop:
         """Answer, and remember the answer for a verdict."""
         answer = self.crystal.ask(question, self.database)
         self.answer, self.proposal, self.database = answer, None, answer.database
-        yield from answer_lines(answer, rows=20, prices=self.crystal.desk.team.prices)
+        yield from answer_lines(answer, rows=20, prices=self.crystal.workspace.team.prices)
         yield from offer_lines(answer)
 
     def confirm(self, _: str) -> Iterable[str]:
@@ -108,7 +108,7 @@ class Loop:
 
     def choose(self, name: str) -> Iterable[str]:
         """Go on with another database."""
-        self.database = self.crystal.desk.choose(name or None)
+        self.database = self.crystal.workspace.choose(name or None)
         self.answer = self.proposal = None
         return [f"asking {self.database}"]
 

@@ -27,8 +27,8 @@ def own_tests(
 
     tests = read_tests(file)
     with opened_crystal(store, db=db, model=model, api_key_env=api_key_env) as (crystal, database):
-        ready_model(crystal.desk.team.model)
-        results = run_tests(crystal.desk, tests, database=database)
+        ready_model(crystal.workspace.team.model)
+        results = run_tests(crystal.workspace, tests, database=database)
     if out is not None:
         out.write_bytes(junit(results, suite=file.stem))
     right = sum(result.right for result in results)

@@ -178,7 +178,7 @@ def withheld(crystal: Crystal, database: str, told: dict[str, Any]) -> dict[str,
 
     How many there are, and how long it took, are numbers that a statement can make spell out a cell.
     """
-    if not crystal.desk.keeps_no_values(database):
+    if not crystal.workspace.keeps_no_values(database):
         return told
     error = {"error": "does not run" if told["error"] else ""} if "error" in told else {}
     bit = {"row_count": min(told["row_count"], 1)} | {key: type(told[key])(0) for key in _TELLING if key in told}

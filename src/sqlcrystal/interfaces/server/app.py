@@ -39,7 +39,7 @@ def make_app(crystal: "Crystal", settings: ServerSettings | None = None) -> Fast
         async with AsyncExitStack() as stack:
             for mounted in mounts:
                 await stack.enter_async_context(mounted.running())
-            event("started", databases=len(crystal.desk.names()))
+            event("started", databases=len(crystal.workspace.names()))
             yield
             await work.drain()
 

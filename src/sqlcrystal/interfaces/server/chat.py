@@ -55,7 +55,7 @@ async def models(caller: Calling, work: Working) -> Response:
     """One model for each database the token may ask."""
 
     def read() -> list[str]:
-        return [name for name in work.crystal.desk.names() if caller.allows(name, Scope.ASK)]
+        return [name for name in work.crystal.workspace.names() if caller.allows(name, Scope.ASK)]
 
     listed = [_model(name) for name in await work.call(read)]
     return json_reply({"object": "list", "data": listed})
@@ -167,7 +167,7 @@ def _table(columns: list[str], rows: list[list[Any]]) -> str:
 
 
 def _database(work: Work, caller: Calling, name: str) -> str:
-    seen = [known for known in work.crystal.desk.names() if caller.allows(known, Scope.ASK)]
+    seen = [known for known in work.crystal.workspace.names() if caller.allows(known, Scope.ASK)]
     if name not in seen:
         raise HTTPException(404, f"model: no {name!r} here, or not for you; choose from {', '.join(seen) or 'none'}")
     return name

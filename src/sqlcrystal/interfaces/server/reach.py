@@ -23,7 +23,7 @@ ROWS_SHOWN = 1000
 
 def database_for(crystal: "Crystal", caller: Caller, name: str | None, scope: Scope = Scope.ASK) -> str:
     """The database a caller means: one they see, or the only one they see."""
-    seen = caller.seen(crystal.desk.names())
+    seen = caller.seen(crystal.workspace.names())
     if name is None:
         if len(seen) != 1:
             raise HTTPException(422, f"database: say which; choose from {', '.join(seen) or 'none'}")
@@ -90,7 +90,7 @@ def require_own_name(crystal: "Crystal", caller: Caller, person: str, *, for_oth
     name = _same_name(person)
     if for_others or name == _same_name(caller.person):
         return
-    known = [*crystal.desk.team.people, *(grant.person for grant in crystal.store.tokens.all())]
+    known = [*crystal.workspace.team.people, *(grant.person for grant in crystal.store.tokens.all())]
     if name in map(_same_name, known) or crystal.store.decisions.knows(person):
         raise HTTPException(
             403,

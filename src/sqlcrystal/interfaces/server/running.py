@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, log_level: str) -> None:
     """Serve until SIGTERM or Ctrl+C."""
     log_lines(log_level)
-    warm_up(crystal.desk)
+    warm_up(crystal.workspace)
     app = make_app(crystal, settings)
     from sqlcrystal.interfaces.server.tracing import trace
 

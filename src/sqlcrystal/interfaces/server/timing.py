@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
-from sqlcrystal.serving.outside import clocked
+from sqlcrystal.serving.clock import clocked
 
 Result = TypeVar("Result")
 

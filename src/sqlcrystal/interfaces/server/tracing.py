@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 
 from sqlcrystal.interfaces.server.logs import event
-from sqlcrystal.serving.outside import watch_with
+from sqlcrystal.serving.clock import watch_with
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor

@@ -25,7 +25,7 @@ class Size(NamedTuple):
     shown: str
 
 
-SIZES = (Size(720, 220, 28, "at-desk"), Size(332, 112, 13, "on-phone"))
+SIZES = (Size(720, 220, 28, "at-workspace"), Size(332, 112, 13, "on-phone"))
 BAR_HEIGHT = 24
 
 
@@ -50,7 +50,7 @@ def chart(columns: Sequence[str], rows: Sequence[Row], *, truncated: bool) -> Ma
 
 
 def both_sizes(draw: Callable[[Size], Markup]) -> Markup:
-    """A drawing for a desk and one for a phone; the style sheet shows the one that fits."""
+    """A drawing for a workspace and one for a phone; the style sheet shows the one that fits."""
     return Markup("").join(draw(size) for size in SIZES)
 
 

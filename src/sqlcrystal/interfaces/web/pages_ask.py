@@ -122,6 +122,6 @@ def _examples(work: Work, database: str, vouched: Sequence[str]) -> tuple[list[s
         return list(examples(database))[:4], "Questions in the recording, for instance:"
     if vouched:
         return list(dict.fromkeys(reversed(vouched)))[:3], "Questions somebody vouched for:"
-    place = work.crystal.desk.site(database).database
+    place = work.crystal.workspace.open(database).database
     tables = place.tables() if isinstance(place, Described) else ()
     return [f"How many rows does {table.name} have?" for table in tables[:3]], "For instance:"

@@ -91,7 +91,7 @@ def _edit(work: Work, caller: Caller, card: Card, sql: str) -> None:
 
 def _card_values(work: Work, caller: Caller, entry: Entry) -> dict[str, Any]:
     card, episode = entry.card, entry.episode
-    database = work.crystal.desk.site(card.database).database
+    database = work.crystal.workspace.open(card.database).database
     first = episode.attempt.sql if episode else None
     changed = bool(first) and first != card.sql
     before, after = pretty_sql(first or "", database.dialect), pretty_sql(card.sql, database.dialect)

@@ -91,13 +91,13 @@ def _values(work: Work, caller: Caller, database: str) -> dict[str, Any]:
 
 def _model_name(work: Work) -> str:
     try:
-        return work.crystal.desk.model.name
+        return work.crystal.workspace.model.name
     except SqlcrystalError as error:
         return str(error)
 
 
 def _state(work: Work, caller: Caller, state: Any) -> dict[str, Any]:
-    entry = work.crystal.desk.team.databases.get(state.name)
+    entry = work.crystal.workspace.team.databases.get(state.name)
     return {
         "name": state.name,
         "dialect": state.dialect,

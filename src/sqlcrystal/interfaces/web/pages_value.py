@@ -70,7 +70,7 @@ async def cards_file(caller: Calling, work: Working, database: Annotated[str, Qu
 
 
 def _shown(work: Work, value: "Value") -> dict[str, Any]:
-    entry = work.crystal.desk.team.databases.get(value.database)
+    entry = work.crystal.workspace.team.databases.get(value.database)
     share = entry.hold_out if entry else 0.0
     looks = trend(work.crystal.store, value.database)
     held = f"Held out: {share:.0%} of questions." if share else "No questions are held out, so no lift can be measured."
@@ -106,7 +106,7 @@ def _chart(size: Size, looks: list[Look]) -> Markup:
     later = looks[len(looks) // CERTAIN_FROM :]
     low, high = min(-1.0, *(look.low_pp for look in later)), max(1.0, *(look.high_pp for look in later))
     first, most = looks[0].verdicts, looks[-1].verdicts
-    size = size._replace(width=1160 if size.shown == "at-desk" else size.width)
+    size = size._replace(width=1160 if size.shown == "at-workspace" else size.width)
     frame = Frame(size, height=HEIGHT, left=LEFT, head=12, low=low, high=high, steps=max(1, most - first))
 
     def spot(look: Look, points: float) -> str:

@@ -115,7 +115,7 @@ def _navigation(request: Request, caller: Caller | None, waiting: int) -> list[d
 
 def databases_of(work: Work, caller: Caller) -> list[str]:
     """The databases a caller sees, by name."""
-    return sorted(caller.seen(work.crystal.desk.names()))
+    return sorted(caller.seen(work.crystal.workspace.names()))
 
 
 def waiting_in(work: Work, caller: Caller, database: str) -> list[Waiting]:

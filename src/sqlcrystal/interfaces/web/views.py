@@ -36,7 +36,7 @@ class AnswerView:
         """Read what the page needs."""
         self._record = record
         self.id, self.database, self.question = record.id, record.database, record.question
-        self.dialect = crystal.desk.site(record.database).database.dialect
+        self.dialect = crystal.workspace.open(record.database).database.dialect
         self.can_judge = caller.allows(record.database, Scope.JUDGE)
         self.replayed, self.error, self.page = record.replayed, record.error, page
         self.sql = pretty_sql(record.sql, self.dialect) if record.sql else ""

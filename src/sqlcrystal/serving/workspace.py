@@ -15,8 +15,8 @@ from sqlcrystal.errors import ConfigError, UserError
 from sqlcrystal.once import Once
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Bank, Database, Embedder, LanguageModel, Retriever
+from sqlcrystal.serving.clock import ClockedDatabase
 from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_place, without_password
-from sqlcrystal.serving.outside import ClockedDatabase
 from sqlcrystal.solving import Presenter
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ ATTEMPTS = 3
 """How often an endpoint is asked while a person waits; a study has more patience."""
 
 
-class Site(NamedTuple):
+class OpenDatabase(NamedTuple):
     """One database at work: opened read-only, with its settings and what its prompts show."""
 
     name: str
@@ -37,7 +37,7 @@ class Site(NamedTuple):
     presenter: Presenter
 
 
-class Desk:
+class Workspace:
     """Shared by threads; closes what it opened, and leaves alone what it was given."""
 
     def __init__(self, team: TeamFile, *, model: LanguageModel | None = None, embedder: Embedder | None = None) -> None:
@@ -50,7 +50,7 @@ class Desk:
         self._embedder: Embedder | None = None
         self._retriever: Retriever | None = None
         self._store: Store | None = None
-        self._sites: Once[str, Site] = Once()
+        self._open_databases: Once[str, OpenDatabase] = Once()
         self._opened: list[Database] = []
         self._named_here: dict[str, DatabaseEntry] = {}
         self._remembered: set[str] = set()
@@ -109,19 +109,19 @@ class Desk:
         self._named_here[own_name] = entry
         return own_name
 
-    def site(self, name: str) -> Site:
+    def open(self, name: str) -> OpenDatabase:
         """A database by its name, opened once."""
-        return self._sites.get(name, lambda: self._open_site(name))
+        return self._open_databases.get(name, lambda: self._opened_now(name))
 
-    def remember(self, site: Site) -> None:
+    def remember(self, opened: OpenDatabase) -> None:
         """Keep in the store where a database lies that no settings name."""
-        if site.name in self.team.databases or site.name in self._remembered:
+        if opened.name in self.team.databases or opened.name in self._remembered:
             return
         from sqlcrystal.bank import Place
 
         model = self.team.model if isinstance(self.team.model, str) else ""
-        self.store.places.remember(Place(database=site.name, url=without_password(site.entry.url), model=model))
-        self._remembered.add(site.name)
+        self.store.places.remember(Place(database=opened.name, url=without_password(opened.entry.url), model=model))
+        self._remembered.add(opened.name)
 
     def known_places(self) -> "list[Place]":
         """Where databases were asked before without settings, the last one first."""
@@ -139,13 +139,13 @@ class Desk:
             entry = DatabaseEntry(url=place.url)
         return replace(entry, **self._allowed)
 
-    def _open_site(self, name: str) -> Site:
+    def _opened_now(self, name: str) -> OpenDatabase:
         entry = self._entry(name)
         database = ClockedDatabase(_open(entry, name))
         with self._lock:
             self._opened.append(database)
         hints = Path(entry.hints).read_text(encoding="utf-8") if entry.hints else ""
-        return Site(name, entry, database, Presenter(database, embedder=self._vectors, hints=hints))
+        return OpenDatabase(name, entry, database, Presenter(database, embedder=self._vectors, hints=hints))
 
     # ── model and memory ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -164,9 +164,9 @@ class Desk:
                 self._model = open_model(spec)
             return self._model
 
-    def memory(self, site: Site, *, own: bool = True) -> Memory:
+    def memory(self, opened: OpenDatabase, *, own: bool = True) -> Memory:
         """What questions over a database may be told; `own` lets a question see the card that came from itself."""
-        if self.team.cards == 0 or not self.store_exists() or not self.store.bank.serves(site.name):
+        if self.team.cards == 0 or not self.store_exists() or not self.store.bank.serves(opened.name):
             return NoMemory()
         return BankMemory(self.store.bank, self.retriever, k=self.team.cards, own=own)
 
@@ -249,7 +249,7 @@ class Desk:
             for database in self._opened:
                 database.close()
             self._opened.clear()
-            self._sites = Once()
+            self._open_databases = Once()
             if self._model is not None:
                 self._model.close()
             if self._embedder is not None and self._given_embedder is None:
