@@ -8,30 +8,31 @@ from typing import TYPE_CHECKING
 from sqlcrystal.first_use import on_first_use
 
 if TYPE_CHECKING:
-    from sqlcrystal.bank.access import Grant, Scope
     from sqlcrystal.bank.cards import CardStore
-    from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_entries, import_jsonl
+    from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_entries, import_jsonl, read_entries
     from sqlcrystal.bank.forgetting import Forgotten
     from sqlcrystal.bank.frozen import FrozenBank
-    from sqlcrystal.bank.places import Place
     from sqlcrystal.bank.records import (
         Added,
         AnswerRecord,
         CardEffect,
         CardUse,
         Change,
+        DatabaseLocation,
         Decided,
         Decision,
         Entry,
+        Grant,
         Judged,
         Proposal,
+        Scope,
         Traffic,
         Verdict,
         Waiting,
+        question_key,
     )
     from sqlcrystal.bank.revalidation import CheckedCard, CheckReport, check_cards
     from sqlcrystal.bank.store import Revocation, Store
-    from sqlcrystal.bank.text import question_key
 
 __all__ = [
     "Added",
@@ -42,6 +43,7 @@ __all__ = [
     "Change",
     "CheckReport",
     "CheckedCard",
+    "DatabaseLocation",
     "Decided",
     "Decision",
     "Entry",
@@ -50,7 +52,6 @@ __all__ = [
     "Grant",
     "ImportReport",
     "Judged",
-    "Place",
     "Proposal",
     "Revocation",
     "Scope",
@@ -63,34 +64,36 @@ __all__ = [
     "import_entries",
     "import_jsonl",
     "question_key",
+    "read_entries",
 ]
 
 __getattr__ = on_first_use(
     __name__,
     {
-        "access": ("Grant", "Scope"),
         "cards": ("CardStore",),
-        "exchange": ("ImportReport", "export_jsonl", "import_entries", "import_jsonl"),
+        "exchange": ("ImportReport", "export_jsonl", "import_entries", "import_jsonl", "read_entries"),
         "forgetting": ("Forgotten",),
         "frozen": ("FrozenBank",),
-        "places": ("Place",),
         "records": (
             "Added",
             "AnswerRecord",
             "CardEffect",
             "CardUse",
             "Change",
+            "DatabaseLocation",
             "Decided",
             "Decision",
             "Entry",
+            "Grant",
             "Judged",
             "Proposal",
+            "Scope",
             "Traffic",
             "Verdict",
             "Waiting",
+            "question_key",
         ),
         "revalidation": ("CheckedCard", "CheckReport", "check_cards"),
         "store": ("Revocation", "Store"),
-        "text": ("question_key",),
     },
 )

@@ -1,4 +1,4 @@
-"""Where a store lives, and its transactions: what a `writing` block ended without error is on disk, or none of it is.
+"""An open store and its transactions: after a `writing` block without an error all of it is on disk, else none of it.
 
 Not guaranteed: use of one open store across a fork (open it again in the child).
 """
@@ -9,45 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
+from sqlcrystal.bank.engines import Engine, PostgresEngine, SqliteEngine
 from sqlcrystal.bank.migrations import is_current, migrate
-from sqlcrystal.errors import BankError
+from sqlcrystal.errors import BankError, ConfigError
 
 BUSY_SECONDS = 30.0
-Rows = Sequence["sa.Row[*tuple[Any, ...]]"]
-
-
-class Engine(Protocol):
-    """What SQLite and PostgreSQL do differently."""
-
-    where: str
-    """How errors and reports name the store; never with a password."""
-    sqlalchemy: sa.Engine
-    readers: int
-    """How many connections may read at the same moment."""
-
-    def take_lock(self, connection: sa.Connection, /) -> None:
-        """Let one writer in at a time, so that what it reads is what it writes over."""
-        ...
-
-    def reader(self) -> sa.Connection:
-        """A connection for a quick look; two statements may see two moments."""
-        ...
-
-    def snapshot(self) -> sa.Connection:
-        """A connection that sees one moment of the store, however long the reader takes."""
-        ...
-
-    def meaning(self, error: BaseException | None, /) -> str:
-        """What the driver's error means to the person at the keyboard."""
-        ...
-
-    def erase(self) -> None:
-        """Make sure that what was deleted is not left over in files."""
-        ...
+Row: TypeAlias = "sa.Row[*tuple[Any, ...]]"
+Rows: TypeAlias = Sequence[Row]
 
 
 class Readers:
@@ -124,17 +96,17 @@ class Backend:
 
     @property
     def dialect(self) -> str:
-        """sqlite or postgresql."""
+        """Name the engine: sqlite or postgresql."""
         return self.engine.sqlalchemy.dialect.name
 
     @property
     def in_transaction(self) -> bool:
-        """Whether this thread reads what it has not committed yet."""
+        """Tell whether this thread has a transaction open."""
         return getattr(self._own, "connection", None) is not None
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A connection to read with: that of this thread's open transaction, if there is one."""
+        """Open a connection to read with: that of this thread's open transaction, if there is one."""
         own = getattr(self._own, "connection", None)
         if own is not None:
             yield own
@@ -150,7 +122,7 @@ class Backend:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """One transaction, durable when the block ends; inside another of the same thread it is part of that one."""
+        """Open a transaction, durable when the block ends; inside another of the same thread it is part of that one."""
         own = getattr(self._own, "connection", None)
         if own is not None:
             yield own
@@ -161,7 +133,7 @@ class Backend:
 
     @contextmanager
     def appending(self) -> Iterator[sa.Connection]:
-        """A transaction that only adds rows: it waits for no other writer where the engine can spare that."""
+        """Open a transaction that only adds rows: it waits for no other writer where the engine can spare that."""
         own = getattr(self._own, "connection", None)
         if own is not None or self.dialect == "sqlite":
             with self.writing() as connection:
@@ -185,7 +157,7 @@ class Backend:
 
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
-        """One moment of the store for a long reader."""
+        """Show a long reader one moment of the store."""
         with self.explained(), self.engine.snapshot() as connection:
             yield connection
 
@@ -210,19 +182,13 @@ class Backend:
             self.engine.sqlalchemy.dispose()
 
 
-def open_backend(place: str | Path, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> Backend:
+def open_backend(location: str | Path, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> Backend:
     """Open the store at a path, `sqlite:///path` or `postgresql://…`, and make it unless `create` is off."""
-    text = str(place)
+    text = str(location)
     scheme, separator, rest = text.partition("://")
     if not separator or scheme == "sqlite":
-        from sqlcrystal.bank.sqlite import SqliteEngine
-
         path = Path(rest.removeprefix("/")) if separator else Path(text)
         return Backend(SqliteEngine(path.expanduser(), create=create, busy_seconds=busy_seconds))
     if scheme.partition("+")[0] not in {"postgres", "postgresql"}:
-        from sqlcrystal.errors import ConfigError
-
         raise ConfigError.unknown("store", scheme, ["FILE", "sqlite:///FILE", "postgresql://HOST/DATABASE"])
-    from sqlcrystal.bank.postgres import PostgresEngine
-
     return Backend(PostgresEngine(text, create=create, busy_seconds=busy_seconds))

@@ -1,4 +1,4 @@
-"""Cards as JSON lines: what is exported can be imported elsewhere and exported again, byte for byte."""
+"""Cards as JSON lines: an export can be imported elsewhere and exported again, byte for byte."""
 
 from collections.abc import Iterable, Iterator
 from io import BufferedIOBase, RawIOBase
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.episodes import read_entry
+from sqlcrystal.bank.documents import read_entry
 from sqlcrystal.bank.records import Entry
 from sqlcrystal.errors import DataError
 from sqlcrystal.incoming import blocks_of, bounded_lines
@@ -32,18 +32,19 @@ def export_jsonl(store: CardStore, out: BinaryIO, *, database: str | None = None
 
 def import_jsonl(store: CardStore, source: BinaryIO | Iterable[bytes], *, name: str = "import") -> ImportReport:
     """Bank every card of an export, or none if a line is broken; the file's word on who admitted them is taken."""
-    lines = bounded_lines(blocks_of(source), name=name) if isinstance(source, BufferedIOBase | RawIOBase) else source
-    return import_entries(store, _decoded(lines, name))
+    return import_entries(store, read_entries(source, name=name))
 
 
 def import_entries(store: CardStore, entries: Iterable[Entry]) -> ImportReport:
     """Bank every card, or none if one is refused; a card whose question has an active one comes in disabled."""
-    added = store.add_all(entries, yielding=True)
+    added = store.add_all(entries, one_per_question=True)
     new = sum(addition.new for addition in added)
     return ImportReport(added=new, already_there=len(added) - new)
 
 
-def _decoded(lines: Iterable[bytes], name: str) -> Iterator[Entry]:
+def read_entries(source: BinaryIO | Iterable[bytes], *, name: str = "import") -> Iterator[Entry]:
+    """Read the cards of an export one by one, within the limits for files from elsewhere."""
+    lines = bounded_lines(blocks_of(source), name=name) if isinstance(source, BufferedIOBase | RawIOBase) else source
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:

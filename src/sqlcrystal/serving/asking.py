@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trac
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.usefulness import conflict, result_digest, spread
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace, current_user
+from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Failure, Question, Rows
 
 LONGEST_QUESTION = 10_000
@@ -152,7 +152,7 @@ def _record(
         id=_new_id(),
         database=opened.name,
         question=draft.question.text,
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        at=timestamp(),
         asked_by=by,
         sql=draft.sql,
         fingerprint=opened.database.fingerprint(),

@@ -32,7 +32,7 @@ def create(
 ) -> None:
     """Make a token and print it, this once. The store keeps its digest only."""
     from sqlcrystal.bank import Scope
-    from sqlcrystal.bank.access import EVERY_DATABASE, end_after
+    from sqlcrystal.bank.records import EVERY_DATABASE, end_after
 
     for name in scope or []:
         if name not in list(Scope):

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from sqlcrystal.bank import Grant, Scope
-from sqlcrystal.bank.access import EVERY_DATABASE
+from sqlcrystal.bank.records import EVERY_DATABASE
 from sqlcrystal.interfaces.mcp.tools import make_server
 from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.interfaces.server.metrics import Metrics

@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Path
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.bank.access import end_after
+from sqlcrystal.bank.records import end_after
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.interfaces.server.access import Calling
 from sqlcrystal.interfaces.server.api_answers import Which

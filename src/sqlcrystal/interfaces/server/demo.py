@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.bank.access import EVERY_DATABASE
+from sqlcrystal.bank.records import EVERY_DATABASE
 from sqlcrystal.benchmarks.quarry import load
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.config.bundled import FOLDERS

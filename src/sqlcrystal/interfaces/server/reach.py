@@ -7,8 +7,7 @@ import msgspec
 from fastapi import HTTPException
 
 from sqlcrystal.bank import AnswerRecord, Entry, Grant, Proposal, Scope, Verdict
-from sqlcrystal.bank.access import EVERY_DATABASE
-from sqlcrystal.bank.records import JUDGED
+from sqlcrystal.bank.records import EVERY_DATABASE, JUDGED
 from sqlcrystal.errors import BankError
 from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.types import Card, Failure, Rows

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.bank.access import MOST_DAYS
+from sqlcrystal.bank.records import MOST_DAYS
 from sqlcrystal.types import CardStatus
 
 Text = Annotated[str, Field(max_length=10_000)]

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Form, HTTPException, Request
 from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Grant, Scope
-from sqlcrystal.bank.access import EVERY_DATABASE, end_after
+from sqlcrystal.bank.records import EVERY_DATABASE, end_after
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.interfaces.server.access import Caller, Calling
 from sqlcrystal.interfaces.server.api_manage import TokenId
