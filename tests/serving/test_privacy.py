@@ -13,7 +13,7 @@ import pytest
 from cardbox import HashingEmbedder
 from shop import SCHEMA, fenced
 from sqlcrystal import Crystal
-from sqlcrystal.bank.text import runnable
+from sqlcrystal.bank.revalidation import runnable
 from sqlcrystal.config import AssertionEntry, DatabaseEntry, TeamFile
 from sqlcrystal.databases.masks import mask
 from sqlcrystal.models.scripted import ScriptedModel, prompt_text
