@@ -97,8 +97,9 @@ def serve_month(folder: Path, *, seed: int, lift: float, days: int = 30, asked: 
                 if rng.random() < JUDGED:
                     is_right = answer.rows == ((number,),)
                     verdict = is_right != (rng.random() < ERRS)
-                    given.add(memory=answer.memory, right=verdict)
-                    truth.add(memory=answer.memory, right=is_right)
+                    arm = crystal.store.answers.get(answer.id).memory
+                    given.add(memory=arm, right=verdict)
+                    truth.add(memory=arm, right=is_right)
                     crystal.confirm(answer, by="ada") if verdict else crystal.reject(answer, by="ada", repair=False)
             (value,) = crystal.value()
             yield _look(value, given.tally(), truth.tally())

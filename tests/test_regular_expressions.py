@@ -23,7 +23,7 @@ SECONDS = 1.0
 
 def modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(sqlcrystal.__path__, "sqlcrystal."):
-        if found.name.endswith("__main__") or ".migrations." in found.name:  # run, not imported
+        if found.name.endswith("__main__"):  # run, not imported
             continue
         try:
             yield importlib.import_module(found.name)

@@ -27,7 +27,7 @@ def noon() -> datetime:
     return datetime(2026, 3, 1, 13, 0, tzinfo=timezone(timedelta(hours=1)))
 
 
-AT = "2026-03-01T12:00:00Z"
+AT = "2026-03-01T12:00:00+00:00"
 
 
 def episode(sql: str = RIGHT, question: Question = QUESTION) -> Episode:

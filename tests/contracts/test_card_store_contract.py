@@ -99,6 +99,16 @@ def test_setting_the_status_a_card_has_leaves_no_trace(store: CardStore) -> None
     assert store.history("shop-1") == ()
 
 
+def test_a_card_that_is_served_again_takes_the_place_of_another_which_names_it_as_the_cause(store: CardStore) -> None:
+    store.add(card(1, text="same"))
+    store.set_status("shop-1", CardStatus.DISABLED, by="ada", cause="answer-1")
+    store.add(card(2, text="Same?"))
+    store.set_status("shop-1", CardStatus.ACTIVE, by="bo")
+    assert [served.id for served in store.cards("shop")] == ["shop-1"]
+    assert [change.cause for change in store.history("shop-1")] == ["answer-1", ""]
+    assert [(change.by, change.cause) for change in store.history("shop-2")] == [("bo", "shop-1")]
+
+
 def test_every_card_of_one_signal_can_be_found_and_revoked_at_once(store: CardStore) -> None:
     for number in range(4):
         store.add(card(number, signal="ungated" if number % 2 else "oracle", by="bob"))

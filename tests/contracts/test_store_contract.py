@@ -1,17 +1,28 @@
 """What every store promises of answers, verdicts and tokens, in SQLite and in PostgreSQL."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 
 import msgspec
 import pytest
 import sqlalchemy as sa
 
 from cardbox import card, episode
-from sqlcrystal.bank import AnswerRecord, CardUse, Decision, Proposal, Scope, Store, Verdict
+from sqlcrystal.bank import (
+    AnswerRecord,
+    CardUse,
+    DatabaseLocation,
+    Decision,
+    Proposal,
+    Scope,
+    Store,
+    Verdict,
+    migrations,
+)
+from sqlcrystal.bank.backend import open_backend
 from sqlcrystal.bank.tables import metadata
 from sqlcrystal.errors import BankError, ConfigError, SqlcrystalError
-from sqlcrystal.types import CardId, CardStatus
+from sqlcrystal.types import Admission, CardId, CardStatus
 
 
 @pytest.fixture
@@ -392,6 +403,32 @@ def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(place: str) -> 
         Store(place)
 
 
+def test_a_store_from_before_causes_opens_with_the_ids_that_its_reasons_named(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons = ["replaced by card shop-2", "answer a-1 was rejected", "looks wrong"]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(migrations, "STEPS", {name: migrations.STEPS[name] for name in sorted(migrations.STEPS)[:6]})
+        earlier.setattr(migrations, "HEAD", "0006")
+        with closing(open_backend(place)) as backend, backend.writing() as connection:
+            columns = [sa.column(name) for name in ("card", "at", "by", "action", "before", "after", "reason")]
+            rows = [{column.name: "" for column in columns} | {"card": "shop-1", "reason": text} for text in reasons]
+            connection.execute(sa.table("changes", *columns).insert(), rows)
+            connection.execute(sa.text("INSERT INTO places VALUES ('shop', 'shop.sqlite', 'm', '2026-03-01')"))
+    with Store(place) as store:
+        assert [change.cause for change in store.bank.history("shop-1")] == ["shop-2", "a-1", ""]
+        assert [change.reason for change in store.bank.history("shop-1")] == reasons
+        assert store.locations.all() == [DatabaseLocation(database="shop", url="shop.sqlite", model="m")]
+
+
+def test_a_moment_is_found_in_whichever_form_it_was_written(store: Store) -> None:
+    for number, at in enumerate(["2026-03-01T12:00:00Z", "2026-03-01T12:00:00+00:00", "2026-03-01T13:00:00+01:00"]):
+        admission = Admission(signal="user", by="ada", at=at)
+        store.bank.add(msgspec.structs.replace(card(number), admission=admission))
+    for since, found in (("2026-03-01T12:00:00Z", 3), ("2026-03-01T12:00:00+00:00", 3), ("2026-03-01T12:00:01", 0)):
+        assert len(store.bank.find(since=since)) == found
+
+
 def test_a_writer_that_waits_too_long_for_its_turn_says_so(place: str) -> None:
     with (
         Store(place) as holder,
@@ -407,12 +444,10 @@ def test_a_writer_that_waits_too_long_for_its_turn_says_so(place: str) -> None:
 def test_a_look_goes_on_when_its_connection_has_ended(store: Store) -> None:
     store.answers.save(answer(1))
     assert store.answers.verdict("answer-1") == ""  # the connection that looked is kept
-    if store.backend.dialect == "postgresql":
+    if store.backend.dialect == "postgresql":  # a file has no server that could end a connection
         others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
         with store.backend.reading() as connection:
             connection.exec_driver_sql(f"{others} AND pid <> pg_backend_pid()").all()
-    else:
-        store.backend.engine.direct_reader().driver.close()  # a file has no server that could end the others
     assert store.answers.get("answer-1") == answer(1)
 
 

@@ -53,7 +53,7 @@ def test_what_the_signal_accepts_is_admitted_with_signal_author_and_time(name: s
     assert verdict.episode == episode(RIGHT)
     assert verdict.admission.signal == name
     assert verdict.admission.by
-    assert verdict.admission.at == "2026-01-02T03:04:05Z"
+    assert verdict.admission.at == "2026-01-02T03:04:05+00:00"
 
 
 @every

@@ -9,10 +9,10 @@ from cardbox import HashingEmbedder
 from shop import RIGHT, WRONG, build, fenced, repairing
 from sqlcrystal import Crystal
 from sqlcrystal.bank import Verdict
-from sqlcrystal.errors import BankError, ConfigError, ModelError, UserError
+from sqlcrystal.errors import ConfigError, ModelError, NotFound, UserError
 from sqlcrystal.models.scripted import ScriptedModel, prompt_text
 from sqlcrystal.serving import Event
-from sqlcrystal.types import CardStatus, Failure, Message, Sampling
+from sqlcrystal.types import CardStatus, Message, Sampling
 
 ASKED = "How many hardware items are there?"
 
@@ -58,7 +58,7 @@ def test_an_answer_tells_its_steps_in_order(crystal: Crystal) -> None:
 
 def test_an_answer_is_kept_before_it_is_given(crystal: Crystal) -> None:
     answer = crystal.ask(ASKED, by="ada")
-    kept = crystal.history()[0]
+    kept = crystal.store.answers.get(crystal.history()[0].id)
     assert (kept.id, kept.sql, kept.asked_by, kept.rows) == (answer.id, RIGHT, "ada", ((2,),))
 
 
@@ -130,14 +130,14 @@ def test_a_corrected_answer_is_banked_as_its_authors(crystal: Crystal) -> None:
     corrected = crystal.correct(answer, "SELECT count(*) FROM item", by="ada")
     (card,) = crystal.cards()
     assert (card.sql, card.admission.by, card.source) == ("SELECT count(*) FROM item", "ada", "user")
-    assert corrected.rows.rows == ((3,),)
+    assert corrected.rows == ((3,),)
     assert crystal.store.decisions.standing(answer.id).verdict is Verdict.CORRECTED  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("sql", ["DELETE FROM item", "SELECT 1; DROP TABLE item", "SELECT nope FROM item", ""])
 def test_a_correction_that_may_not_run_changes_nothing(crystal: Crystal, sql: str) -> None:
     answer = crystal.ask(ASKED)
-    with pytest.raises(UserError, match=r"--sql: .*nothing was changed"):
+    with pytest.raises(UserError, match=r"sql: .*nothing was changed"):
         crystal.correct(answer, sql)
     assert (crystal.cards(), crystal.store.decisions.all()) == ([], [])
 
@@ -145,7 +145,7 @@ def test_a_correction_that_may_not_run_changes_nothing(crystal: Crystal, sql: st
 def test_a_correction_takes_the_wrong_card_out_of_service(crystal: Crystal) -> None:
     answer = crystal.ask(ASKED)
     wrong = crystal.confirm(answer, by="mallory").card
-    right = crystal.correct(answer, "SELECT count(*) FROM item", by="ada").ruling
+    right = crystal.correct(answer, "SELECT count(*) FROM item", by="ada")
     assert right.replaced == (wrong,)
     assert [card.id for card in crystal.cards(status=CardStatus.ACTIVE)] == [right.card]
 
@@ -153,16 +153,16 @@ def test_a_correction_takes_the_wrong_card_out_of_service(crystal: Crystal) -> N
 def test_a_rejected_replay_disables_the_card_it_came_from(crystal: Crystal) -> None:
     card = crystal.confirm(crystal.ask(ASKED), by="mallory").card
     again = crystal.ask(ASKED)
-    assert crystal.reject(again, by="ada", repair=False).ruling.replaced == (card,)
+    assert crystal.reject(again, by="ada", repair=False).replaced == (card,)
 
 
 def test_a_revoked_card_that_another_person_confirms_is_theirs(crystal: Crystal) -> None:
     answer = crystal.ask(ASKED)
     card = crystal.confirm(answer, by="mallory").card
     revoked = crystal.revoke(by="mallory", revoked_by="ada")
-    assert [gone.id for gone in revoked.cards] == [card]
+    assert revoked.revoked == (card,)
     assert crystal.confirm(answer, by="ada").card == card
-    assert crystal.revoke(by="mallory", revoked_by="ada").cards == ()
+    assert crystal.revoke(by="mallory", revoked_by="ada").revoked == ()
     assert [(kept.id, kept.admission.by) for kept in crystal.cards(status=CardStatus.ACTIVE)] == [(card, "ada")]
 
 
@@ -175,8 +175,7 @@ def test_a_rejection_with_a_note_proposes_what_only_a_confirmation_banks(tmp_pat
     with over_shop(tmp_path, ScriptedModel(heeding)) as crystal:
         rejected = crystal.reject(crystal.ask(ASKED), by="ada", note="hardware is HW")
         assert rejected.proposal is not None
-        assert rejected.rows is not None
-        assert (rejected.proposal.sql, rejected.rows.rows, crystal.cards()) == (RIGHT, ((2,),), [])
+        assert (rejected.proposal.sql, rejected.proposal.rows, crystal.cards()) == (RIGHT, ((2,),), [])
         ruling = crystal.confirm(rejected.proposal.id, by="ada")
         assert [(card.id, card.sql) for card in crystal.cards()] == [(ruling.card, RIGHT)]
 
@@ -203,10 +202,10 @@ def test_what_was_asked_most_waits_first(crystal: Crystal) -> None:
 
 def test_an_unknown_answer_is_one_line(crystal: Crystal) -> None:
     crystal.ask(ASKED)
-    with pytest.raises(BankError, match="'zzz': not in"):
+    with pytest.raises(NotFound, match="'zzz': not in"):
         crystal.confirm("zzz")
 
 
 def test_the_editor_runs_nothing_that_writes(crystal: Crystal) -> None:
-    assert isinstance(crystal.run("DELETE FROM item"), Failure)
-    assert crystal.run(RIGHT).rows == ((2,),)  # type: ignore[union-attr]
+    assert crystal.run("DELETE FROM item").error.startswith("refused")
+    assert crystal.run(RIGHT).rows == ((2,),)

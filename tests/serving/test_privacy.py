@@ -13,10 +13,11 @@ import pytest
 from cardbox import HashingEmbedder
 from shop import SCHEMA, fenced
 from sqlcrystal import Crystal
-from sqlcrystal.bank.text import runnable
+from sqlcrystal.bank.revalidation import runnable
 from sqlcrystal.config import AssertionEntry, DatabaseEntry, TeamFile
 from sqlcrystal.databases.masks import mask
 from sqlcrystal.models.scripted import ScriptedModel, prompt_text
+from sqlcrystal.serving import Caller
 from sqlcrystal.types import Message, Sampling
 
 CELLS = ("Sentinella Cellworth", "KINDCODE77", "918273", "Otherby Nameson", "645546")
@@ -57,7 +58,7 @@ def every_path(crystal: Crystal) -> None:
     rejected = crystal.reject(crystal.ask(PRICE_OF.format(CELLS[3]), by="ada"), by="ada", note=f"not {CELLS[3]}")
     if rejected.proposal is not None:
         crystal.confirm(rejected.proposal.id, by="ada")
-    crystal.edit(corrected.ruling.card, by="ada", sql=f"SELECT id FROM item WHERE kind = '{CELLS[1]}'", reason=CELLS[1])
+    crystal.edit(corrected.card, by="ada", sql=f"SELECT id FROM item WHERE kind = '{CELLS[1]}'", reason=CELLS[1])
     crystal.queue()
     crystal.value()
     crystal.check()
@@ -175,16 +176,14 @@ def test_forgetting_takes_a_value_out_of_a_store_that_kept_it(tmp_path: Path) ->
     assert CELLS[0] not in kept_bytes(tmp_path)
 
 
-def test_an_mcp_client_is_told_whether_there_are_rows_and_nothing_that_could_spell_out_a_cell(tmp_path: Path) -> None:
-    pytest.importorskip("mcp")
-    from sqlcrystal.interfaces.mcp.tools import withheld
-    from sqlcrystal.interfaces.server.reach import told_answer, told_rows
-
+def test_a_model_is_told_whether_there_are_rows_and_nothing_that_could_spell_out_a_cell(tmp_path: Path) -> None:
     with service(tmp_path) as crystal:
-        answer = crystal.ask(PRICE_OF.format("bolt"))
-        told = [told_rows(crystal.run("SELECT * FROM item", "shop")), told_answer(crystal, answer)]
-        told += [told_rows(crystal.run(f"SELECT no_such, '{CELLS[0]}' FROM item", "shop"))]
-        shown = [withheld(crystal, "shop", answer) for answer in told]
-    assert not [cell for cell in CELLS for answer in shown if cell in str(answer)]
-    assert [answer["row_count"] for answer in shown] == [1, 0, 0]
-    assert not any(answer["seconds"] for answer in shown)
+        model = crystal.acting_for(Caller(person="ada", is_model=True))
+        answer = model.ask(PRICE_OF.format("bolt"), "shop")
+        rows = model.run("SELECT * FROM item", "shop")
+        failed = model.run(f"SELECT no_such, '{CELLS[0]}' FROM item", "shop")
+        given = model.correct(answer.id, "SELECT * FROM item")
+    assert not [cell for cell in CELLS for shown in (answer, rows, failed) if cell in str(shown)]
+    assert (rows.row_count, answer.row_count, failed.row_count) == (1, 0, 0)
+    assert (given.columns, given.rows, given.row_count) == ((), (), 1)
+    assert not rows.seconds + answer.seconds + failed.seconds

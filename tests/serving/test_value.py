@@ -67,11 +67,11 @@ def test_a_held_out_answer_looks_like_one_without_a_near_card_until_the_verdict(
     with opened(tmp_path, hold_out=0.5) as crystal:
         crystal.correct(crystal.ask("How many hardware items are there?", memory=False), RIGHT, by="ada")
         answers = [crystal.ask(f"How many hardware items are there? ({n})") for n in range(20)]
-        held = [answer for answer in answers if not answer.memory]
+        held = [answer for answer in answers if not crystal.store.answers.get(answer.id).memory]
         assert 3 <= len(held) <= 17
         assert all(not answer.cards and answer.offer is None for answer in held)
         assert crystal.confirm(held[0], by="ada").memory is False
-        assert {kept.share for kept in crystal.history(limit=20)} == {0.5}
+        assert {crystal.store.answers.get(kept.id).share for kept in crystal.history(limit=20)} == {0.5}
 
 
 def test_who_asks_with_or_without_memory_on_purpose_is_not_measured(tmp_path: Path) -> None:
@@ -94,7 +94,8 @@ def test_both_arms_answer_and_one_is_shown(tmp_path: Path) -> None:
             else:
                 crystal.reject(answer, by="ada", repair=False)
         (value,) = crystal.value()
-        assert value.fixed == sum(answer.memory for answer in shown)  # confirmed, and the other arm said something else
+        with_cards = [crystal.store.answers.get(answer.id).memory for answer in shown]
+        assert value.fixed == sum(with_cards)  # confirmed, and the other arm said something else
         assert value.broke == 0
         assert value.measuring_tokens > 0
 

@@ -40,7 +40,7 @@ def active(crystal: Crystal) -> list[tuple[str, str]]:
 
 def corrected(crystal: Crystal) -> str:
     """Ask, and let Ada correct what the rule let through."""
-    return crystal.correct(crystal.ask(ASKED, by="eve"), RIGHT, by="ada").ruling.card
+    return crystal.correct(crystal.ask(ASKED, by="eve"), RIGHT, by="ada").card
 
 
 def test_an_ask_without_memory_does_not_replace_what_a_person_corrected(crystal: Crystal) -> None:
@@ -116,7 +116,7 @@ def test_a_person_who_confirms_takes_over_a_rules_card_and_that_is_recorded(crys
         ("assertion", Verdict.CONFIRMED),
         ("user", Verdict.CONFIRMED),
     ]
-    assert crystal.revoke(revoked_by="bob", signal="assertion").cards == ()
+    assert crystal.revoke(revoked_by="bob", signal="assertion").revoked == ()
 
 
 def test_a_second_person_who_confirms_changes_nothing(crystal: Crystal) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import ADMISSION_SEAL, Admission, Admitted, Episode
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -16,6 +17,5 @@ def utc_now() -> datetime:
 
 def admit(episode: Episode, *, signal: str, by: str, clock: Clock, detail: str = "") -> Admitted:
     """Let an episode through, on the record: which signal, by whom, when."""
-    at = clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    admission = Admission(signal=signal, by=by, at=at, detail=detail)
+    admission = Admission(signal=signal, by=by, at=timestamp(clock()), detail=detail)
     return Admitted(episode=episode, admission=admission, seal=ADMISSION_SEAL)

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_entries, import_jsonl, read_entries
     from sqlcrystal.bank.forgetting import Forgotten
     from sqlcrystal.bank.frozen import FrozenBank
-    from sqlcrystal.bank.places import Place
     from sqlcrystal.bank.records import (
         Added,
         AnswerRecord,
         CardEffect,
         CardUse,
         Change,
+        DatabaseLocation,
         Decided,
         Decision,
         Entry,
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
         Traffic,
         Verdict,
         Waiting,
+        question_key,
     )
     from sqlcrystal.bank.revalidation import CheckedCard, CheckReport, check_cards
     from sqlcrystal.bank.store import Revocation, Store
-    from sqlcrystal.bank.text import question_key
 
 __all__ = [
     "Added",
@@ -43,6 +43,7 @@ __all__ = [
     "Change",
     "CheckReport",
     "CheckedCard",
+    "DatabaseLocation",
     "Decided",
     "Decision",
     "Entry",
@@ -51,7 +52,6 @@ __all__ = [
     "Grant",
     "ImportReport",
     "Judged",
-    "Place",
     "Proposal",
     "Revocation",
     "Scope",
@@ -74,13 +74,13 @@ __getattr__ = on_first_use(
         "exchange": ("ImportReport", "export_jsonl", "import_entries", "import_jsonl", "read_entries"),
         "forgetting": ("Forgotten",),
         "frozen": ("FrozenBank",),
-        "places": ("Place",),
         "records": (
             "Added",
             "AnswerRecord",
             "CardEffect",
             "CardUse",
             "Change",
+            "DatabaseLocation",
             "Decided",
             "Decision",
             "Entry",
@@ -91,9 +91,9 @@ __getattr__ = on_first_use(
             "Traffic",
             "Verdict",
             "Waiting",
+            "question_key",
         ),
         "revalidation": ("CheckedCard", "CheckReport", "check_cards"),
         "store": ("Revocation", "Store"),
-        "text": ("question_key",),
     },
 )

@@ -1,4 +1,4 @@
-"""Access tokens: who may ask, judge or manage which database; the store never holds a token itself, only its digest."""
+"""Access tokens: the rights of people to databases; the store never holds a token itself, only its digest."""
 
 import hashlib
 import secrets
@@ -8,11 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.card_rows import now
 from sqlcrystal.bank.records import Grant, Scope
-from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.bank.tables import token_scopes, tokens
 from sqlcrystal.errors import BankError
+from sqlcrystal.timestamps import timestamp
 
 PREFIX = "sqlc_"
 _GRANTS: "sa.Select[Any]" = (
@@ -24,9 +23,8 @@ _GRANTS: "sa.Select[Any]" = (
     .join(token_scopes, token_scopes.c.token == tokens.c.id)
     .order_by(tokens.c.made_at, tokens.c.id)
 )
-_ALL = StoreStatement(_GRANTS)
-_BY_DIGEST = StoreStatement(_GRANTS.where(tokens.c.digest == sa.bindparam("value")))
-_BY_ID = StoreStatement(_GRANTS.where(tokens.c.id == sa.bindparam("value")))
+_BY_DIGEST = _GRANTS.where(tokens.c.digest == sa.bindparam("value"))
+_BY_ID = _GRANTS.where(tokens.c.id == sa.bindparam("value"))
 
 
 class TokenStore:
@@ -39,13 +37,13 @@ class TokenStore:
     def issue(
         self, person: str, scopes: Iterable[tuple[str, Scope]], *, by: str, ends_at: str = ""
     ) -> tuple[str, Grant]:
-        """A new token, shown this once, and what it grants."""
+        """Issue a new token, shown this once, and return it with its grant."""
         token = PREFIX + secrets.token_urlsafe(32)
         grant = Grant(
             id=secrets.token_hex(6),
             person=person,
             scopes=frozenset(scopes),
-            made_at=now(),
+            made_at=timestamp(),
             made_by=by,
             ends_at=ends_at,
         )
@@ -59,7 +57,7 @@ class TokenStore:
         return token, grant
 
     def recognise(self, token: str) -> Grant | None:
-        """What a token grants now; nothing if nobody issued it, it was revoked or its time is over."""
+        """Return the grant of a token that stands; None if it was never issued, was revoked, or its time is over."""
         # The token has 256 random bits, so a plain digest cannot be guessed back and looking it up leaks nothing.
         grants = self._grants(_BY_DIGEST, {"value": _digest(token)})
         return grants[0] if grants and grants[0].state == "stands" else None
@@ -68,19 +66,19 @@ class TokenStore:
         """End a token; once revoked it stays so."""
         with self._backend.writing() as connection:
             standing = tokens.update().where(tokens.c.id == token_id, tokens.c.revoked_at == "")
-            if connection.execute(standing.values(revoked_at=now(), revoked_by=by)).rowcount:
+            if connection.execute(standing.values(revoked_at=timestamp(), revoked_by=by)).rowcount:
                 return
             if not self._grants(_BY_ID, {"value": token_id}):
                 raise BankError(f"token {token_id!r}: not in {self._backend.where}")
 
     def all(self) -> list[Grant]:
-        """Every token ever issued, revoked ones too, oldest first."""
-        return self._grants(_ALL, {})
+        """List every token ever issued, revoked ones too, oldest first."""
+        return self._grants(_GRANTS, {})
 
-    def _grants(self, statement: StoreStatement, given: dict[str, str]) -> list[Grant]:
-        told: dict[tuple[str, ...], set[tuple[str, Scope]]] = {}
+    def _grants(self, statement: "sa.Select[Any]", given: dict[str, str]) -> list[Grant]:
+        scopes_of: dict[tuple[str, ...], set[tuple[str, Scope]]] = {}
         for *grant, database, scope in self._backend.rows(statement, given):
-            told.setdefault(tuple(grant), set()).add((database, Scope(scope)))
+            scopes_of.setdefault(tuple(grant), set()).add((database, Scope(scope)))
         return [
             Grant(
                 id=name,
@@ -91,7 +89,7 @@ class TokenStore:
                 ends_at=ends_at,
                 revoked_at=revoked_at,
             )
-            for (name, person, made_at, made_by, ends_at, revoked_at), scopes in told.items()
+            for (name, person, made_at, made_by, ends_at, revoked_at), scopes in scopes_of.items()
         ]
 
 

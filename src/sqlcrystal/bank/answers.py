@@ -1,4 +1,4 @@
-"""Answers as they were given, and what can be asked of many: what waits, what was judged, what it cost."""
+"""Answers as they were given, and figures over many: the queue, the judged, and the cost."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -8,13 +8,10 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.by_id import ById
-from sqlcrystal.bank.card_rows import document, is_new
-from sqlcrystal.bank.episodes import read_episode
-from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting
-from sqlcrystal.bank.statements import StoreStatement, direct
+from sqlcrystal.bank.documents import DocumentLookup, encode, insert_once, read_episode
+from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting, question_key
 from sqlcrystal.bank.tables import answer_cards, answers
-from sqlcrystal.bank.text import question_key
+from sqlcrystal.timestamps import as_timestamp
 from sqlcrystal.types import CardId, Episode
 
 _ANSWER = msgspec.json.Decoder(AnswerRecord)
@@ -26,10 +23,10 @@ _SPENT = ("calls", "prompt_tokens", "completion_tokens", "seconds")
 _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
 _SHOWN = answers.c.twin_of == ""
-_BY_ID = ById(answers, kind="answer")
-_TRACE = StoreStatement(sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name")))
-_VERDICT = StoreStatement(sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name")))
-_DIGESTS = StoreStatement(
+_LOOKUP = DocumentLookup(answers, kind="answer")
+_TRACE = sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name"))
+_VERDICT = sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name"))
+_DIGESTS = (
     sa.select(answers.c.result_digest)
     .where(
         _SHOWN,
@@ -39,18 +36,17 @@ _DIGESTS = StoreStatement(
     .order_by(answers.c.seq.desc())
     .limit(sa.bindparam("most"))
 )
-_USE = StoreStatement(answer_cards.insert().inline())
 
 
 @cache
-def _recent(*columns: str) -> StoreStatement:
+def _recent(*columns: str) -> "sa.Select[tuple[bytes]]":
     query = sa.select(answers.c.document).where(_SHOWN).order_by(answers.c.seq.desc()).limit(sa.bindparam("most"))
-    return StoreStatement(query.where(*(answers.c[column] == sa.bindparam(column) for column in columns)))
+    return query.where(*(answers.c[column] == sa.bindparam(column) for column in columns))
 
 
 @cache
 def _traffic(shown: bool, drawn: bool, of_one: bool) -> "sa.Select[Any]":
-    """Answers counted by database and arm: shown or hidden ones, all or those whose arm was drawn, of one or all."""
+    """Count answers by database and arm: shown or hidden ones, all or those whose arm was drawn, of one or all."""
 
     def counted(condition: "sa.ColumnElement[bool]") -> "sa.ColumnElement[int]":
         return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
@@ -87,64 +83,63 @@ class AnswerStore:
             **kept,
             "id": answer.id,
             "question_key": question_key(answer.question),
-            "document": document(f"answer {answer.id!r}", answer),
-            "trace": None if trace is None else document(f"answer {answer.id!r}", trace),
+            "document": encode(f"answer {answer.id!r}", answer),
+            "trace": None if trace is None else encode(f"answer {answer.id!r}", trace),
         }
         uses = [
             {"answer": answer.id, "place": place, "card": use.card, "score": use.score}
             for place, use in enumerate(answer.cards)
         ]
         with self._backend.appending() as connection:
-            new = is_new(connection, answers, row)
+            new = insert_once(connection, answers, row)
             if new and uses:
-                _USE.each(direct(connection), uses)
+                connection.execute(answer_cards.insert(), uses)
         return new
 
     def get(self, answer_id: str) -> AnswerRecord:
-        """One answer; the start of its id will do where only one has it."""
-        return _ANSWER.decode(_BY_ID.document(self._backend, answer_id))
+        """Return one answer; the start of its id will do where only one has it."""
+        return _ANSWER.decode(_LOOKUP.find(self._backend, answer_id))
 
     def trace(self, answer_id: str) -> Episode | None:
-        """How an answer came about: its attempt, rounds and probes; None where that was not kept."""
+        """Return how an answer came about: its attempt, rounds and probes; None where that was not kept."""
         rows = self._backend.rows(_TRACE, {"name": answer_id})
         ((trace,),) = rows or self._backend.rows(_TRACE, {"name": self.get(answer_id).id})
         return None if trace is None else read_episode(trace)
 
     def verdict(self, answer_id: str) -> str:
-        """The verdict that stands on an answer, or nothing."""
+        """Return the verdict that stands on an answer, or nothing."""
         return next((str(verdict) for (verdict,) in self._backend.rows(_VERDICT, {"name": answer_id})), "")
 
     def recent(
         self, *, database: str | None = None, question: str | None = None, limit: int = 50
     ) -> list[AnswerRecord]:
-        """The latest shown answers, newest first: of one database, or to one question however it is laid out."""
+        """List the latest shown answers, newest first: of one database, or to one question however it is laid out."""
         key = None if question is None else question_key(question)
         wanted = {name: value for name, value in (("database", database), ("question_key", key)) if value is not None}
         rows = self._backend.rows(_recent(*wanted), {**wanted, "most": limit})
         return [_ANSWER.decode(document) for (document,) in rows]
 
     def digests(self, question: str, *, database: str, limit: int) -> list[str]:
-        """What the latest shown answers to a question returned, by its digest, newest first."""
+        """List the digests of the rows that the latest shown answers to a question gave, newest first."""
         wanted = {"database": database, "question_key": question_key(question), "most": limit}
         return [digest for (digest,) in self._backend.rows(_DIGESTS, wanted)]
 
     def leaning_on(self, ids: Iterable[CardId]) -> list[AnswerRecord]:
-        """Every answer that had one of these cards in its prompt, oldest first."""
+        """Find every answer that had one of these cards in its prompt, oldest first."""
         documents: dict[int, bytes] = {}
         names = list(ids)
-        with self._backend.reading() as connection:
-            for start in range(0, len(names), 500):
-                used = sa.select(answer_cards.c.answer).where(answer_cards.c.card.in_(names[start : start + 500]))
-                query = sa.select(answers.c.seq, answers.c.document).where(answers.c.id.in_(used))
-                documents.update((row.seq, row.document) for row in connection.execute(query))
+        for start in range(0, len(names), 500):
+            used = sa.select(answer_cards.c.answer).where(answer_cards.c.card.in_(names[start : start + 500]))
+            query = sa.select(answers.c.seq, answers.c.document).where(answers.c.id.in_(used))
+            documents.update((row.seq, row.document) for row in self._backend.rows(query))
         return [_ANSWER.decode(documents[seq]) for seq in sorted(documents)]
 
-    # ── what is read from many ───────────────────────────────────────────────────────────────────────────────────
+    # ── figures over many ────────────────────────────────────────────────────────────────────────────────────────
 
     def waiting(self, *, database: str | None = None, limit: int = 100) -> list[Waiting]:
-        """Questions whose latest answer has no verdict, most useful first.
+        """List the questions whose latest answer has no verdict, most useful first.
 
-        Useful is what is asked often, then what a near card disagrees with, then what samples disagreed on.
+        A question is useful that is asked often, then one that a near card or, last, samples disagree on.
         """
         grouped = (
             sa.select(
@@ -167,65 +162,62 @@ class AnswerStore:
             .order_by(latest.c.asked.desc(), latest.c.conflict.desc(), latest.c.spread.desc(), answers.c.seq)
             .limit(limit)
         )
-        with self._backend.reading() as connection:
-            return [
-                Waiting(answer=_ANSWER.decode(row.document), asked=row.asked, spread=row.spread, conflict=row.conflict)
-                for row in connection.execute(query)
-            ]
+        return [
+            Waiting(answer=_ANSWER.decode(row.document), asked=row.asked, spread=row.spread, conflict=row.conflict)
+            for row in self._backend.rows(query)
+        ]
 
     def judged(self, *, database: str | None = None, since: str = "") -> list[Judged]:
-        """Every shown answer with a verdict that stands, in the order they were given."""
+        """List every shown answer with a verdict that stands, in the order they were given."""
         twin = answers.alias("twin")
         names = ("id", "database", "question_key", "at", "memory", "share", "replayed", "result_digest")
         told = (*(answers.c[name] for name in names), _RIGHT.label("right_at_last"), twin.c.id.label("twin"))
         query = sa.select(*told, twin.c.result_digest.label("other_digest")).where(_JUDGED, _SHOWN)
         query = query.outerjoin_from(answers, twin, twin.c.twin_of == answers.c.id)
-        query = query.where(answers.c.at >= since).order_by(answers.c.seq)
+        query = query.where(answers.c.at >= as_timestamp(since)).order_by(answers.c.seq)
         if database is not None:
             query = query.where(answers.c.database == database)
-        with self._backend.reading() as connection:
-            return [
-                Judged(
-                    answer=row.id,
-                    database=row.database,
-                    question_key=row.question_key,
-                    at=row.at,
-                    memory=row.memory,
-                    share=row.share,
-                    replayed=row.replayed,
-                    right=bool(row.right_at_last),
-                    settled=None if row.twin is None else row.other_digest == row.result_digest != "",
-                )
-                for row in connection.execute(query)
-            ]
+        return [
+            Judged(
+                answer=row.id,
+                database=row.database,
+                question_key=row.question_key,
+                at=row.at,
+                memory=row.memory,
+                share=row.share,
+                replayed=row.replayed,
+                right=bool(row.right_at_last),
+                settled=None if row.twin is None else row.other_digest == row.result_digest != "",
+            )
+            for row in self._backend.rows(query)
+        ]
 
     def traffic(
         self, *, database: str | None = None, since: str = "", shown: bool = True, drawn: bool = False
     ) -> list[Traffic]:
-        """What each arm of each database was asked, and what that cost; or what was answered and never shown.
+        """Count the answers and costs of each arm of each database: those shown, or those answered and never shown.
 
         With `drawn`, only the answers whose arm chance decided.
         """
-        given = {"since": since} | ({} if database is None else {"database": database})
-        with self._backend.reading() as connection:
-            return [
-                Traffic(
-                    database=row.database,
-                    memory=row.memory,
-                    answers=row.answers,
-                    judged=int(row.judged),
-                    right=int(row.right_at_last),
-                    replayed=int(row.replayed),
-                    calls=int(row.calls),
-                    prompt_tokens=int(row.prompt_tokens),
-                    completion_tokens=int(row.completion_tokens),
-                    seconds=float(row.seconds),
-                )
-                for row in connection.execute(_traffic(shown, drawn, database is not None), given)
-            ]
+        given = {"since": as_timestamp(since)} | ({} if database is None else {"database": database})
+        return [
+            Traffic(
+                database=row.database,
+                memory=row.memory,
+                answers=row.answers,
+                judged=int(row.judged),
+                right=int(row.right_at_last),
+                replayed=int(row.replayed),
+                calls=int(row.calls),
+                prompt_tokens=int(row.prompt_tokens),
+                completion_tokens=int(row.completion_tokens),
+                seconds=float(row.seconds),
+            )
+            for row in self._backend.rows(_traffic(shown, drawn, database is not None), given)
+        ]
 
     def effects(self, database: str) -> list[CardEffect]:
-        """How judged answers fared with each card in their prompt, the most used first."""
+        """Count how judged answers fared with each card in their prompt, the most used first."""
         right = sa.func.sum(sa.case((_RIGHT, 1), else_=0))
         query = (
             sa.select(answer_cards.c.card, sa.func.count().label("used"), right.label("right_at_last"))
@@ -234,10 +226,9 @@ class AnswerStore:
             .group_by(answer_cards.c.card)
             .order_by(sa.func.count().desc(), answer_cards.c.card)
         )
-        with self._backend.reading() as connection:
-            return [
-                CardEffect(
-                    card=row.card, used=row.used, right=int(row.right_at_last), wrong=row.used - int(row.right_at_last)
-                )
-                for row in connection.execute(query)
-            ]
+        return [
+            CardEffect(
+                card=row.card, used=row.used, right=int(row.right_at_last), wrong=row.used - int(row.right_at_last)
+            )
+            for row in self._backend.rows(query)
+        ]

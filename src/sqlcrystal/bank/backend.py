@@ -1,57 +1,69 @@
-"""Where a store lives, and its transactions: what a `writing` block ended without error is on disk, or none of it is.
+"""An open store and its transactions: after a `writing` block without an error all of it is on disk, else none of it.
 
 Not guaranteed: use of one open store across a fork (open it again in the child).
 """
 
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
+from sqlcrystal.bank.engines import Engine, PostgresEngine, SqliteEngine
 from sqlcrystal.bank.migrations import is_current, migrate
-from sqlcrystal.bank.statements import Direct, Readers, Rows, StoreStatement, Values, direct
-from sqlcrystal.errors import BankError
+from sqlcrystal.errors import BankError, ConfigError
 
 BUSY_SECONDS = 30.0
+Row: TypeAlias = "sa.Row[*tuple[Any, ...]]"
+Rows: TypeAlias = Sequence[Row]
 
 
-class Engine(Protocol):
-    """What SQLite and PostgreSQL do differently."""
+class Readers:
+    """Connections that only read, kept from one query to the next: opening one takes longer than most queries."""
 
-    where: str
-    """How errors and reports name the store; never with a password."""
-    sqlalchemy: sa.Engine
-    errors: type[Exception]
-    """What the driver raises."""
-    readers: int
-    """Connections that may look at the same moment."""
+    def __init__(self, connect: Callable[[], sa.Connection], *, limit: int) -> None:
+        """Open connections as they are needed, at most so many."""
+        self._connect = connect
+        self._idle: deque[sa.Connection] = deque()
+        self._room = threading.BoundedSemaphore(limit)
 
-    def take_lock(self, connection: sa.Connection, /) -> None:
-        """Let one writer in at a time, so that what it reads is what it writes over."""
-        ...
+    def rows(self, query: "sa.Executable", values: Mapping[str, object]) -> Rows:
+        """Run one query; a connection that has ended since its last query is replaced."""
+        with self._room:
+            try:
+                kept = self._idle.pop()
+            except IndexError:
+                return self._read(self._open(), query, values)
+            try:
+                return self._read(kept, query, values)
+            except sa.exc.DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                self.close()  # the others have ended with it
+                return self._read(self._open(), query, values)
 
-    def reader(self) -> sa.Connection:
-        """A connection for a quick look; two statements may see two moments."""
-        ...
+    def close(self) -> None:
+        """Close the connections that are not in use at this moment."""
+        while self._idle:
+            self._idle.pop().close()
 
-    def direct_reader(self) -> Direct:
-        """The same without SQLAlchemy, for whoever keeps and closes it."""
-        ...
+    def _open(self) -> sa.Connection:
+        connection = self._connect()
+        connection.detach()  # a kept connection must not take a place in the pool that writers share
+        return connection
 
-    def snapshot(self) -> sa.Connection:
-        """A connection that sees one moment of the store, however long the reader takes."""
-        ...
-
-    def meaning(self, error: BaseException | None, /) -> str:
-        """What the driver's error means to the person at the keyboard."""
-        ...
-
-    def erase(self) -> None:
-        """Make sure that what was deleted is not left over in files."""
-        ...
+    def _read(self, connection: sa.Connection, query: "sa.Executable", values: Mapping[str, object]) -> Rows:
+        try:
+            rows = connection.execute(query, values).all()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        return rows
 
 
 class Backend:
@@ -63,7 +75,7 @@ class Backend:
         self.where = engine.where
         self._turn = threading.RLock()
         self._own = threading.local()
-        self._readers = Readers(engine.direct_reader, most=engine.readers, errors=engine.errors)
+        self._readers = Readers(engine.reader, limit=engine.readers)
         try:
             with self.explained(), engine.sqlalchemy.connect() as connection:
                 current = is_current(connection)
@@ -84,17 +96,17 @@ class Backend:
 
     @property
     def dialect(self) -> str:
-        """sqlite or postgresql."""
+        """Name the engine: sqlite or postgresql."""
         return self.engine.sqlalchemy.dialect.name
 
     @property
     def in_transaction(self) -> bool:
-        """Whether this thread reads what it has not committed yet."""
+        """Tell whether this thread has a transaction open."""
         return getattr(self._own, "connection", None) is not None
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A connection to read with: that of this thread's open transaction, if there is one."""
+        """Open a connection to read with: that of this thread's open transaction, if there is one."""
         own = getattr(self._own, "connection", None)
         if own is not None:
             yield own
@@ -102,15 +114,15 @@ class Backend:
         with self.explained(), self.engine.reader() as connection:
             yield connection
 
-    def rows(self, statement: StoreStatement, values: Values) -> Rows:
-        """What a statement made once finds: in this thread's open transaction, if there is one."""
-        own = getattr(self._own, "connection", None)
+    def rows(self, query: "sa.Executable", values: Mapping[str, object] = MappingProxyType({})) -> Rows:
+        """Run one query and return its rows: in this thread's open transaction, if there is one."""
+        own: sa.Connection | None = getattr(self._own, "connection", None)
         with self.explained():
-            return self._readers.rows(statement, values) if own is None else statement.rows(direct(own), values)
+            return self._readers.rows(query, values) if own is None else own.execute(query, values).all()
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """One transaction, durable when the block ends; inside another of the same thread it is part of that one."""
+        """Open a transaction, durable when the block ends; inside another of the same thread it is part of that one."""
         own = getattr(self._own, "connection", None)
         if own is not None:
             yield own
@@ -121,7 +133,7 @@ class Backend:
 
     @contextmanager
     def appending(self) -> Iterator[sa.Connection]:
-        """A transaction that only adds rows: it waits for no other writer where the engine can spare that."""
+        """Open a transaction that only adds rows: it waits for no other writer where the engine can spare that."""
         own = getattr(self._own, "connection", None)
         if own is not None or self.dialect == "sqlite":
             with self.writing() as connection:
@@ -145,7 +157,7 @@ class Backend:
 
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
-        """One moment of the store for a long reader."""
+        """Show a long reader one moment of the store."""
         with self.explained(), self.engine.snapshot() as connection:
             yield connection
 
@@ -156,7 +168,7 @@ class Backend:
             yield
         except sa.exc.DBAPIError as error:
             raise BankError(f"{self.where}: {self.engine.meaning(error.orig)}") from error
-        except self.engine.errors as error:
+        except self.engine.sqlalchemy.dialect.loaded_dbapi.Error as error:  # of a COPY, which SQLAlchemy does not run
             raise BankError(f"{self.where}: {self.engine.meaning(error)}") from error
         except sa.exc.TimeoutError as error:
             raise BankError(f"{self.where}: every connection has been busy for too long") from error
@@ -170,19 +182,13 @@ class Backend:
             self.engine.sqlalchemy.dispose()
 
 
-def open_backend(place: str | Path, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> Backend:
+def open_backend(location: str | Path, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> Backend:
     """Open the store at a path, `sqlite:///path` or `postgresql://…`, and make it unless `create` is off."""
-    text = str(place)
+    text = str(location)
     scheme, separator, rest = text.partition("://")
     if not separator or scheme == "sqlite":
-        from sqlcrystal.bank.sqlite import SqliteEngine
-
         path = Path(rest.removeprefix("/")) if separator else Path(text)
         return Backend(SqliteEngine(path.expanduser(), create=create, busy_seconds=busy_seconds))
     if scheme.partition("+")[0] not in {"postgres", "postgresql"}:
-        from sqlcrystal.errors import ConfigError
-
         raise ConfigError.unknown("store", scheme, ["FILE", "sqlite:///FILE", "postgresql://HOST/DATABASE"])
-    from sqlcrystal.bank.postgres import PostgresEngine
-
     return Backend(PostgresEngine(text, create=create, busy_seconds=busy_seconds))

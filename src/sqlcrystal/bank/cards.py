@@ -1,6 +1,7 @@
 """The card store: every database's cards, durable and kept apart, in SQLite or PostgreSQL."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -9,82 +10,85 @@ from types import TracebackType
 import msgspec
 import sqlalchemy as sa
 
-from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, open_backend
-from sqlcrystal.bank.by_id import ById
-from sqlcrystal.bank.card_rows import drop_episode, history_of, insert, note, now, revise, update, yielded
-from sqlcrystal.bank.episodes import read_episode
-from sqlcrystal.bank.records import REPLACED_BY, Added, Change, Entry
-from sqlcrystal.bank.served import MEMORY, Served, caught_up, revision_of
-from sqlcrystal.bank.statements import StoreStatement
-from sqlcrystal.bank.tables import cards, episodes
-from sqlcrystal.bank.text import question_key
+from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, Rows, open_backend
+from sqlcrystal.bank.documents import DocumentLookup, encode, read_episode, upsert
+from sqlcrystal.bank.records import Added, Change, Entry, question_key
+from sqlcrystal.bank.snapshots import MEMORY, SnapshotCache, refresh, revision_of
+from sqlcrystal.bank.tables import cards, changes, episodes, revisions
 from sqlcrystal.errors import BankError
+from sqlcrystal.timestamps import as_timestamp, timestamp
 from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode, is_personal
 
 _CARD = msgspec.json.Decoder(Card)
+_BATCH = 500
+_LOOKUP = DocumentLookup(cards, kind="card")
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value
-_ANY = StoreStatement(sa.select(cards.c.seq).where(cards.c.database == sa.bindparam("database"), _ACTIVE).limit(1))
-_AT_A_TIME = 500
-_BY_ID = ById(cards, kind="card")
-
-
-@cache
-def _fitting(*columns: str) -> StoreStatement:
-    """The statement for cards that have given values, since a moment for that of admission; made once of each kind."""
-    query = sa.select(cards.c.document).order_by(cards.c.seq)
-    for column in columns:
-        value: sa.BindParameter[str] = sa.bindparam(column)
-        query = query.where(cards.c.admitted_at >= value if column == "admitted_at" else cards.c[column] == value)
-    return StoreStatement(query)
+_ANY = sa.select(cards.c.seq).where(cards.c.database == sa.bindparam("database"), _ACTIVE).limit(1)
+_CHANGES = (
+    sa.select(*(changes.c[field] for field in Change.__struct_fields__))
+    .where(changes.c.card == sa.bindparam("card_id"))
+    .order_by(changes.c.seq)
+)
+_SAME = sa.select(cards.c.id, cards.c.content, cards.c.database).where(
+    sa.or_(
+        cards.c.id.in_(sa.bindparam("ids", expanding=True)),
+        cards.c.content.in_(sa.bindparam("contents", expanding=True)),
+    )
+)
+_ANSWERING = sa.select(cards.c.id, cards.c.database, cards.c.question_key).where(
+    _ACTIVE,
+    cards.c.database.in_(sa.bindparam("databases", expanding=True)),
+    cards.c.question_key.in_(sa.bindparam("keys", expanding=True)),
+)
 
 
 class CardStore:
-    """A durable bank: what `add` returned from is on disk, and threads, processes and machines may share it."""
+    """A durable bank: a card that `add` returned for is on disk, and threads, processes and machines may share it."""
 
     def __init__(
         self,
-        place: Path | str | Backend,
+        location: Path | str | Backend,
         *,
         create: bool = True,
         busy_seconds: float = BUSY_SECONDS,
         memory: int = MEMORY,
     ) -> None:
         """Open the bank at a path or URL, and make it unless `create` is off."""
-        if not isinstance(place, Backend):
-            place = open_backend(place, create=create, busy_seconds=busy_seconds)
-        self.backend = place
+        if not isinstance(location, Backend):
+            location = open_backend(location, create=create, busy_seconds=busy_seconds)
+        self.backend = location
         self.where = self.backend.where
-        self._served = Served(budget=memory)
+        self._snapshots = SnapshotCache(budget=memory)
 
-    # ── what retrieval sees ──────────────────────────────────────────────────────────────────────────────────────
+    # ── retrieval ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def databases(self) -> Sequence[str]:
-        """Every database that has an active card, by name."""
+        """Name every database that has an active card."""
         return self._distinct(cards.c.database, _ACTIVE)
 
     def serves(self, database: str) -> bool:
-        """Whether a database has an active card; none is read."""
+        """Tell whether a database has an active card; none is read."""
         return bool(self.backend.rows(_ANY, {"database": database}))
 
     def cards(self, database: str) -> tuple[Card, ...]:
-        """The active cards of one database in the order they were banked; the same tuple until that changes."""
-        # What a transaction reads of its own may be rolled back, so it neither uses nor leaves a snapshot.
-        apart = self.backend.in_transaction
+        """Return the active cards of one database in the order they were banked; the same tuple until that changes."""
+        # A transaction may be rolled back after it read its own writes, so it neither uses nor leaves a snapshot.
+        in_transaction = self.backend.in_transaction
         revision = revision_of(self.backend, database)
-        known = None if apart else self._served.recall(database)
+        known = None if in_transaction else self._snapshots.get(database)
         if known is not None and known.revision == revision:
             return known.cards
-        served = caught_up(self.backend, database, revision, known)
-        return served.cards if apart else self._served.keep(database, served)
+        snapshot = refresh(self.backend, database, revision, known)
+        return snapshot.cards if in_transaction else self._snapshots.put(database, snapshot)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def all_databases(self) -> Sequence[str]:
-        """Every database that has a card of any status, by name."""
+        """Name every database that has a card of any status."""
         return self._distinct(cards.c.database)
 
     def values(self, column: str) -> Sequence[str]:
-        """What the cards have in a column: writer, source, signal or admitted_by."""
+        """List the values that cards have in a column: writer, source, signal or admitted_by."""
         return self._distinct(cards.c[column])
 
     def find(
@@ -99,55 +103,53 @@ class CardStore:
         since: str | None = None,
         question: str | None = None,
     ) -> list[Card]:
-        """Every card, of any status, that fits what is given, in the order they were banked.
+        """Find every card, of any status, that fits what is given, in the order they were banked.
 
         `since` is a moment of admission (ISO 8601, UTC); of a `question` layout and case do not count.
         """
         wanted = {"database": database, "status": status, "writer": writer, "source": source}
-        wanted |= {"signal": signal, "admitted_by": admitted_by, "admitted_at": since}
+        wanted |= {"signal": signal, "admitted_by": admitted_by}
+        wanted |= {"admitted_at": None if since is None else as_timestamp(since)}
         wanted |= {"question_key": None if question is None else question_key(question)}
         given = {column: str(value) for column, value in wanted.items() if value is not None}
-        return [_CARD.decode(document) for (document,) in self.backend.rows(_fitting(*given), given)]
+        return [_CARD.decode(document) for (document,) in self.backend.rows(_matching(*given), given)]
 
     def get(self, card_id: str) -> Card:
-        """One card, whatever its status; the start of an id will do where only one card has it."""
-        return _CARD.decode(_BY_ID.document(self.backend, card_id))
+        """Return one card, whatever its status; the start of an id will do where only one card has it."""
+        return _CARD.decode(_LOOKUP.find(self.backend, card_id))
 
     def episode(self, card_id: str) -> Episode | None:
-        """The episode a card came from, with its attempt, rounds and question; None if it came without one."""
+        """Return the episode a card came from, with its attempt, rounds and question; None if it came without one."""
         query = sa.select(episodes.c.document).join(cards, cards.c.episode == episodes.c.digest)
-        with self.backend.reading() as connection:
-            trace = connection.scalar(query.where(cards.c.id == self.get(card_id).id))
-        return None if trace is None else read_episode(trace)
+        rows = self.backend.rows(query.where(cards.c.id == self.get(card_id).id))
+        return read_episode(rows[0][0]) if rows else None
 
     def history(self, card_id: str) -> tuple[Change, ...]:
-        """What was done to a card, oldest first; it outlives the card."""
-        with self.backend.reading() as connection:
-            return history_of(connection, card_id)
+        """List the changes of a card, oldest first; they outlive the card."""
+        return _history(self.backend.rows(_CHANGES, {"card_id": card_id}))
 
     def entries(self, database: str | None = None) -> Iterator[Entry]:
-        """Every card with its episode and history as of now, in the order they were banked."""
+        """Yield every card with its episode and history as of now, in the order they were banked."""
         query = sa.select(cards.c.document, episodes.c.document.label("episode")).order_by(cards.c.seq)
         query = query.select_from(cards.outerjoin(episodes, cards.c.episode == episodes.c.digest))
         if database is not None:
             query = query.where(cards.c.database == database)
         with self.backend.snapshot() as connection:
-            for rows in connection.execute(query).partitions(_AT_A_TIME):
+            for rows in connection.execute(query).partitions(_BATCH):
                 for row in rows:
                     card = _CARD.decode(row.document)
                     yield Entry(
                         card=card,
                         episode=None if row.episode is None else read_episode(row.episode),
-                        history=history_of(connection, card.id),
+                        history=_history(connection.execute(_CHANGES, {"card_id": card.id}).all()),
                     )
 
     def stale(self, database: str, fingerprint: str, *, among: Sequence[str] | None = None) -> frozenset[CardId]:
-        """The cards, of all or of those named, that were never seen to run under this schema."""
+        """Name the cards, of all or of those given, that were never seen to run under this schema."""
         query = sa.select(cards.c.id).where(cards.c.database == database, cards.c.valid_for != fingerprint)
         if among is not None:
             query = query.where(cards.c.id.in_(among))
-        with self.backend.reading() as connection:
-            return frozenset(map(CardId, connection.scalars(query)))
+        return frozenset(CardId(name) for (name,) in self.backend.rows(query))
 
     # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -155,20 +157,20 @@ class CardStore:
         """Bank a card and return the id it is kept under: an older one where the same card is there already."""
         return self.add_all([Entry(card=card, episode=episode)])[0].id
 
-    def add_all(self, entries: Iterable[Entry], *, yielding: bool = False) -> list[Added]:
+    def add_all(self, entries: Iterable[Entry], *, one_per_question: bool = False) -> list[Added]:
         """Bank many cards in one transaction, all or none.
 
-        With `yielding` a card whose question has an active card comes in disabled: one question has one active card.
+        With `one_per_question` a card whose question has an active card already comes in disabled.
         """
         touched: set[str] = set()
         added: list[Added] = []
         with self.backend.writing() as connection:
             for read in _batches(entries):
-                batch = yielded(connection, read) if yielding else read
-                done = insert(connection, batch)
+                batch = _disable_second_cards(connection, read) if one_per_question else read
+                done = _insert(connection, batch)
                 touched.update(entry.card.database for entry, outcome in zip(batch, done, strict=True) if outcome.new)
                 added += done
-            revise(connection, touched)
+            _bump_revisions(connection, touched)
         return added
 
     def edit(
@@ -181,7 +183,7 @@ class CardStore:
         tokens: int | None = None,
         reason: str = "",
     ) -> Card:
-        """Change a card's text or SQL under the same id; whoever changes the SQL becomes the one who vouches for it."""
+        """Change a card's text or SQL under the same id; a person who changes the SQL vouches for it from then on."""
         with self.backend.writing() as connection:
             card = self.get(card_id)
             edited = msgspec.structs.replace(
@@ -192,26 +194,28 @@ class CardStore:
             )
             if edited.sql != card.sql:
                 vouched = f"was {card.admission.signal} by {card.admission.by} at {card.admission.at}"
-                admission = Admission(signal="edited", by=by, at=now(), detail=vouched)
+                admission = Admission(signal="edited", by=by, at=timestamp(), detail=vouched)
                 edited = msgspec.structs.replace(edited, admission=admission)
             try:
-                update(connection, edited)
+                _update(connection, edited)
             except sa.exc.IntegrityError as error:
                 raise BankError(f"card {card.id!r}: another card already has this question and SQL") from error
-            # Whoever keeps cards in memory learns from the notes which of them have changed; a recount of the tokens
-            # follows from the text, and is told only where it comes alone.
+            # Snapshots learn from the changes which cards to read again; a recount of the tokens follows from the
+            # text, and is a change of its own only where it comes alone.
             reworded = [field for field in ("text", "sql") if getattr(card, field) != getattr(edited, field)]
             for field in reworded or ["tokens"]:
-                before, after = getattr(card, field), getattr(edited, field)
+                before, after = str(getattr(card, field)), str(getattr(edited, field))
                 if before != after:
-                    note(connection, card.id, by=by, action=f"edited {field}", before=before, after=after, why=reason)
-            revise(connection, [card.database])
+                    _record(
+                        connection, card.id, by=by, action=f"edited {field}", before=before, after=after, reason=reason
+                    )
+            _bump_revisions(connection, [card.database])
             return edited
 
     def readmit(self, card_id: str, admission: Admission) -> Card:
-        """Serve a card again on somebody's new word, who vouches for it from now on.
+        """Serve a card again under a new admission.
 
-        An active one is left alone, unless a person takes over what a rule had admitted.
+        An active one is left alone, unless a person takes over a card that a rule had admitted.
         """
         with self.backend.writing() as connection:
             card = self.get(card_id)
@@ -219,22 +223,25 @@ class CardStore:
             if card.status is CardStatus.ACTIVE and not taken_over:
                 return card
             again = msgspec.structs.replace(card, status=CardStatus.ACTIVE, admission=admission)
-            update(connection, again)
+            _update(connection, again)
             if card.status is CardStatus.ACTIVE:
                 before, after = (f"{given.signal} by {given.by}" for given in (card.admission, admission))
-                change = {"action": "admission", "before": before, "after": after, "why": "a person vouches for it now"}
+                change = {"action": "admission", "before": before, "after": after}
+                change["reason"] = "a person vouches for it now"
             else:
-                why = f"admitted again by {admission.signal}"
-                change = {"action": "status", "before": card.status, "after": again.status, "why": why}
-            note(connection, card.id, by=admission.by, **change)
-            revise(connection, [card.database])
+                change = {"action": "status", "before": str(card.status), "after": str(again.status)}
+                change["reason"] = f"admitted again by {admission.signal}"
+            _record(connection, card.id, by=admission.by, **change)
+            _bump_revisions(connection, [card.database])
             return again
 
-    def set_status(self, card_id: str, status: CardStatus, *, by: str, reason: str = "") -> Card:
-        """Change whether retrieval may serve a card, and remember who did it and why."""
-        return self.set_statuses([card_id], status, by=by, reason=reason)[0]
+    def set_status(self, card_id: str, status: CardStatus, *, by: str, reason: str = "", cause: str = "") -> Card:
+        """Change whether retrieval may serve a card, and remember by whom, why, and the id that caused it."""
+        return self.set_statuses([card_id], status, by=by, reason=reason, cause=cause)[0]
 
-    def set_statuses(self, ids: Iterable[str], status: CardStatus, *, by: str, reason: str = "") -> list[Card]:
+    def set_statuses(
+        self, ids: Iterable[str], status: CardStatus, *, by: str, reason: str = "", cause: str = ""
+    ) -> list[Card]:
         """Change the status of many cards in one transaction; a card that has it already is left alone.
 
         One question has one active card: a card that is served again takes the place of another.
@@ -243,16 +250,15 @@ class CardStore:
         with self.backend.writing() as connection:
             for card in map(self.get, ids):
                 if status is CardStatus.ACTIVE and card.status is not status:
-                    others = self.find(database=card.database, status=status, question=card.question.text)
-                    replaced = [other.id for other in others]
-                    self.set_statuses(replaced, CardStatus.DISABLED, by=by, reason=f"{REPLACED_BY}{card.id}")
+                    self._make_room_for(card, by=by)
                 updated = msgspec.structs.replace(card, status=status)
                 if updated.status is not card.status:
-                    update(connection, updated)
-                    note(connection, card.id, by=by, action="status", before=card.status, after=status, why=reason)
+                    _update(connection, updated)
+                    change = {"action": "status", "before": str(card.status), "after": str(status)}
+                    _record(connection, card.id, by=by, **change, reason=reason, cause=cause)
                     touched.add(card.database)
                 after.append(updated)
-            revise(connection, touched)
+            _bump_revisions(connection, touched)
         return after
 
     def mark_valid(self, ids: Iterable[str], fingerprint: str) -> None:
@@ -269,14 +275,16 @@ class CardStore:
             card = self.get(card_id)
             digest = connection.scalar(sa.select(cards.c.episode).where(cards.c.id == card.id))
             connection.execute(cards.delete().where(cards.c.id == card.id))
-            drop_episode(connection, digest)
-            note(connection, card.id, by=by, action="deleted", before=card.status, after="", why=reason)
-            revise(connection, [card.database])
+            if digest is not None:
+                used = sa.exists().where(cards.c.episode == digest)
+                connection.execute(episodes.delete().where(episodes.c.digest == digest, ~used))
+            _record(connection, card.id, by=by, action="deleted", before=str(card.status), reason=reason)
+            _bump_revisions(connection, [card.database])
 
     # ── opening and closing ──────────────────────────────────────────────────────────────────────────────────────
 
     def close(self) -> None:
-        """Close the store; what was acknowledged is already on disk."""
+        """Close the store; acknowledged changes are on disk already."""
         self.backend.close()
 
     def __enter__(self) -> "CardStore":
@@ -287,12 +295,141 @@ class CardStore:
         """Close it."""
         self.close()
 
+    def _make_room_for(self, card: Card, *, by: str) -> None:
+        others = self.find(database=card.database, status=CardStatus.ACTIVE, question=card.question.text)
+        reason = f"replaced by card {card.id}"
+        self.set_statuses([other.id for other in others], CardStatus.DISABLED, by=by, reason=reason, cause=card.id)
+
     def _distinct(self, column: "sa.Column[str]", *conditions: "sa.ColumnElement[bool]") -> tuple[str, ...]:
-        with self.backend.reading() as connection:
-            return tuple(connection.scalars(sa.select(column).where(*conditions).distinct().order_by(column)))
+        query = sa.select(column).where(*conditions).distinct().order_by(column)
+        return tuple(value for (value,) in self.backend.rows(query))
+
+
+# ── rows; the caller holds the transaction ───────────────────────────────────────────────────────────────────────────
+
+
+@cache
+def _matching(*columns: str) -> "sa.Select[tuple[bytes]]":
+    """Select cards by the values of columns, and by a least moment of admission."""
+    query = sa.select(cards.c.document).order_by(cards.c.seq)
+    for column in columns:
+        value: sa.BindParameter[str] = sa.bindparam(column)
+        query = query.where(cards.c.admitted_at >= value if column == "admitted_at" else cards.c[column] == value)
+    return query
+
+
+def _insert(connection: sa.Connection, entries: Sequence[Entry]) -> list[Added]:
+    """Write cards with their episodes and histories, leaving out those that are there already."""
+    rows = [_row(entry.card) for entry in entries]
+    known = _known(connection, rows)
+    added, new, episode_rows, change_rows = [], [], {}, []
+    for entry, row in zip(entries, rows, strict=True):
+        card = entry.card
+        same = known.get(str(row["id"])) or known.get(str(row["content"]))
+        if same is not None:
+            name, database = same
+            if database != card.database:
+                raise BankError(f"card {card.id!r}: the id is taken by a card of database {database!r}")
+            added.append(Added(id=CardId(name), new=False))
+            continue
+        digest = None
+        if entry.episode is not None:
+            trace = encode(f"card {card.id!r}", entry.episode)
+            digest = hashlib.sha256(trace).hexdigest()
+            episode_rows[digest] = trace
+        new.append({**row, "episode": digest, "valid_for": card.fingerprint})
+        change_rows += [_change_row(card.id, change) for change in entry.history]
+        known[str(row["id"])] = known[str(row["content"])] = (card.id, card.database)
+        added.append(Added(id=card.id, new=True))
+    if episode_rows:
+        traces = [{"digest": digest, "document": trace} for digest, trace in episode_rows.items()]
+        connection.execute(upsert(connection, episodes).on_conflict_do_nothing(), traces)
+    if new:
+        connection.execute(cards.insert(), new)
+    if change_rows:
+        connection.execute(changes.insert(), change_rows)
+    return added
+
+
+def _known(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> dict[str, tuple[str, str]]:
+    """Find the cards that have one of these ids or contents; by either, their id and database."""
+    ids, contents = ([row[column] for row in rows] for column in ("id", "content"))
+    known = {}
+    for name, content, database in connection.execute(_SAME, {"ids": ids, "contents": contents}):
+        known[name] = known[content] = (name, database)
+    return known
+
+
+def _disable_second_cards(connection: sa.Connection, entries: Sequence[Entry]) -> list[Entry]:
+    """Disable the entries whose question has an active card in the bank or earlier among them."""
+    keys = [(entry.card.database, question_key(entry.card.question.text)) for entry in entries]
+    named = {"databases": [database for database, _ in keys], "keys": [key for _, key in keys]}
+    first = {(row.database, row.question_key): row.id for row in connection.execute(_ANSWERING, named)}
+    kept = []
+    for entry, key in zip(entries, keys, strict=True):
+        card = entry.card
+        if card.status is not CardStatus.ACTIVE or first.setdefault(key, card.id) == card.id:
+            kept.append(entry)
+            continue
+        change = Change(
+            at=timestamp(),
+            by="import",
+            action="status",
+            before=str(card.status),
+            after=str(CardStatus.DISABLED),
+            reason=f"its question has card {first[key]}",
+        )
+        disabled = msgspec.structs.replace(card, status=CardStatus.DISABLED)
+        kept.append(msgspec.structs.replace(entry, card=disabled, history=(*entry.history, change)))
+    return kept
+
+
+def _update(connection: sa.Connection, card: Card) -> None:
+    connection.execute(cards.update().where(cards.c.id == card.id).values(**_row(card)))
+
+
+def _bump_revisions(connection: sa.Connection, databases: Iterable[str]) -> None:
+    """Let every process know that these databases' cards have changed."""
+    bump = upsert(connection, revisions).on_conflict_do_update(
+        index_elements=[revisions.c.database], set_={"revision": revisions.c.revision + 1}
+    )
+    for database in sorted(set(databases)):
+        connection.execute(bump, {"database": database, "revision": 1})
+
+
+def _record(connection: sa.Connection, card_id: str, *, by: str, action: str, **details: str) -> None:
+    change = Change(at=timestamp(), by=by, action=action, **details)
+    connection.execute(changes.insert(), _change_row(card_id, change))
+
+
+def _history(rows: Rows) -> tuple[Change, ...]:
+    return tuple(Change(**row._mapping) for row in rows)
+
+
+def _row(card: Card) -> dict[str, str | bytes]:
+    # Two cards with the same content are one card, whatever their ids.
+    parts = [card.database, card.writer, card.question.text, card.sql]
+    encoded = encode(f"card {card.id!r}", card)
+    return {
+        "id": card.id,
+        "content": hashlib.sha256(msgspec.json.encode(parts)).hexdigest(),
+        "database": card.database,
+        "status": str(card.status),
+        "writer": card.writer,
+        "source": card.source,
+        "signal": card.admission.signal,
+        "admitted_by": card.admission.by,
+        "admitted_at": as_timestamp(card.admission.at),
+        "question_key": question_key(card.question.text),
+        "document": encoded,
+    }
+
+
+def _change_row(card_id: str, change: Change) -> dict[str, str]:
+    return {"card": card_id, **msgspec.structs.asdict(change)}
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     remaining = iter(entries)
-    while batch := list(islice(remaining, _AT_A_TIME)):
+    while batch := list(islice(remaining, _BATCH)):
         yield batch

@@ -1,4 +1,4 @@
-"""Verdicts and proposals, append-only: what was said is never rewritten, a later word replaces an earlier one."""
+"""Verdicts and proposals, append-only: a verdict is never rewritten, a later one replaces it."""
 
 import hashlib
 from collections.abc import Callable
@@ -8,28 +8,25 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.answers import AnswerStore
-from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.card_rows import document, is_new, now
-from sqlcrystal.bank.episodes import read_episode
+from sqlcrystal.bank.backend import Backend, Row
+from sqlcrystal.bank.documents import encode, insert_once, read_episode
 from sqlcrystal.bank.records import AnswerRecord, Decided, Decision, Proposal, Verdict
-from sqlcrystal.bank.statements import StoreStatement, direct
 from sqlcrystal.bank.tables import answers, decisions, proposals
 from sqlcrystal.errors import BankError
+from sqlcrystal.timestamps import as_timestamp, timestamp
 from sqlcrystal.types import is_personal
 
-_TOLD = tuple(decisions.c[field] for field in Decision.__struct_fields__)
-_LAST: "sa.Select[Any]" = sa.select(*_TOLD).order_by(decisions.c.seq.desc()).limit(1)
+_COLUMNS = tuple(decisions.c[field] for field in Decision.__struct_fields__)
+_LAST: "sa.Select[Any]" = sa.select(*_COLUMNS).order_by(decisions.c.seq.desc()).limit(1)
 _MADE = sa.or_(*(decisions.c.verdict == verdict.value for verdict in (Verdict.CONFIRMED, Verdict.CORRECTED)))
 _OF_CARD = decisions.c.card == sa.bindparam("name")
-_ON_ANSWER = StoreStatement(_LAST.where(decisions.c.answer == sa.bindparam("name")))
-_ON_CARD = StoreStatement(_LAST.where(_OF_CARD))
-_THAT_MADE = StoreStatement(_LAST.where(_OF_CARD, _MADE, decisions.c.answer != ""))
-_STANDS = StoreStatement(answers.update().where(answers.c.id == sa.bindparam("name")))
-_DECIDED = StoreStatement(decisions.insert().inline())
+_ON_ANSWER = _LAST.where(decisions.c.answer == sa.bindparam("name"))
+_ON_CARD = _LAST.where(_OF_CARD)
+_THAT_MADE = _LAST.where(_OF_CARD, _MADE, decisions.c.answer != "")
 
 
 class DecisionStore:
-    """Who said what of which answer, when, by which signal, and what it replaced."""
+    """Keeps each verdict with its person, time and signal, the answer it is on, and the decision it replaced."""
 
     def __init__(self, backend: Backend, given: AnswerStore) -> None:
         """Share the store's transactions."""
@@ -51,7 +48,7 @@ class DecisionStore:
         """Give a verdict on an answer; `bank` makes the card it calls for, in the same transaction, and returns its id.
 
         The verdict that stands already, on the same SQL, is given back as it is: saying it twice makes nothing twice.
-        A person who says what a rule had said is the first person to say it.
+        A person's verdict that a rule gave before is new: it is the first of a person.
         """
         with self._backend.writing() as connection:
             answer = self._answers.get(answer) if isinstance(answer, str) else answer
@@ -61,7 +58,7 @@ class DecisionStore:
             decision = Decision(
                 id=_name(answer.id, verdict, sql, proposal, standing.id if standing else ""),
                 database=answer.database,
-                at=now(),
+                at=timestamp(),
                 by=by,
                 signal=signal,
                 verdict=verdict,
@@ -76,7 +73,7 @@ class DecisionStore:
             return Decided(decision, new=True, before=standing)
 
     def revoke_card(self, card_id: str, *, database: str, by: str, signal: str, note: str = "") -> Decision | None:
-        """Take back what made a card: the verdict on its answer falls; None if that was done before."""
+        """Take back the verdict that made a card; None if that was done before."""
         with self._backend.writing() as connection:
             origin = self.that_made(card_id)
             standing = self.standing(origin.answer) if origin is not None else self.last_on_card(card_id)
@@ -87,7 +84,7 @@ class DecisionStore:
             decision = Decision(
                 id=_name(answer_id, Verdict.REVOKED, card_id, "", replaced),
                 database=database,
-                at=now(),
+                at=timestamp(),
                 by=by,
                 signal=signal,
                 verdict=Verdict.REVOKED,
@@ -100,15 +97,15 @@ class DecisionStore:
             return decision
 
     def standing(self, answer_id: str) -> Decision | None:
-        """The last decision on an answer."""
+        """Return the last decision on an answer."""
         return self._last(_ON_ANSWER, answer_id)
 
     def that_made(self, card_id: str) -> Decision | None:
-        """The decision that made a card."""
+        """Return the decision that made a card."""
         return self._last(_THAT_MADE, card_id)
 
     def last_on_card(self, card_id: str) -> Decision | None:
-        """The last decision that names a card."""
+        """Return the last decision that names a card."""
         return self._last(_ON_CARD, card_id)
 
     def all(
@@ -120,54 +117,51 @@ class DecisionStore:
         signal: str | None = None,
         since: str = "",
     ) -> list[Decision]:
-        """Every decision that fits what is given, oldest first."""
-        query = sa.select(*_TOLD).where(decisions.c.at >= since).order_by(decisions.c.seq)
+        """Find every decision that fits what is given, oldest first."""
+        query = sa.select(*_COLUMNS).where(decisions.c.at >= as_timestamp(since)).order_by(decisions.c.seq)
         for column, value in (("answer", answer), ("database", database), ("by", by), ("signal", signal)):
             if value is not None:
                 query = query.where(decisions.c[column] == value)
-        with self._backend.reading() as connection:
-            return [_decision(tuple(row)) for row in connection.execute(query)]
+        return [_decision(row) for row in self._backend.rows(query)]
 
     def knows(self, person: str) -> bool:
         """Tell whether somebody of this name ever gave a verdict."""
         query = sa.select(decisions.c.seq).where(decisions.c.by == person).limit(1)
-        with self._backend.reading() as connection:
-            return connection.scalar(query) is not None
+        return bool(self._backend.rows(query))
 
     # ── proposals ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def propose(self, proposal: Proposal) -> bool:
-        """Keep what a repair came to; False when it is there already."""
+        """Keep a repair's proposal; False when it is there already."""
         row = {field: getattr(proposal, field) for field in ("id", "database", "answer", "at", "sql", "note")}
-        trace = None if proposal.episode is None else document(f"proposal {proposal.id!r}", proposal.episode)
+        trace = None if proposal.episode is None else encode(f"proposal {proposal.id!r}", proposal.episode)
         with self._backend.appending() as connection:
-            return is_new(connection, proposals, {**row, "episode": trace})
+            return insert_once(connection, proposals, {**row, "episode": trace})
 
     def proposals(self, *, answer: str | None = None, database: str | None = None) -> list[Proposal]:
-        """What was proposed and not yet decided on, oldest first."""
+        """List the proposals that are not decided on yet, oldest first."""
         decided = sa.select(decisions.c.proposal).where(decisions.c.proposal != "")
         query = sa.select(proposals).where(proposals.c.id.not_in(decided)).order_by(proposals.c.seq)
         for column, value in (("answer", answer), ("database", database)):
             if value is not None:
                 query = query.where(proposals.c[column] == value)
-        with self._backend.reading() as connection:
-            return [_proposal(row) for row in connection.execute(query)]
+        return [_proposal(row) for row in self._backend.rows(query)]
 
     def proposal(self, proposal_id: str) -> Proposal:
-        """One proposal, decided on or not."""
-        with self._backend.reading() as connection:
-            row = connection.execute(sa.select(proposals).where(proposals.c.id == proposal_id)).first()
-        if row is None:
+        """Return one proposal, decided on or not."""
+        rows = self._backend.rows(sa.select(proposals).where(proposals.c.id == proposal_id))
+        if not rows:
             raise BankError(f"proposal {proposal_id!r}: not in {self._backend.where}")
-        return _proposal(row)
+        return _proposal(rows[0])
 
     def _append(self, connection: sa.Connection, decision: Decision) -> None:
         values = {**msgspec.structs.asdict(decision), "verdict": str(decision.verdict)}
-        _DECIDED.rows(direct(connection), values)
+        connection.execute(decisions.insert(), values)
         if decision.answer:
-            _STANDS.rows(direct(connection), {"name": decision.answer, "verdict": values["verdict"]})
+            standing = answers.update().where(answers.c.id == decision.answer)
+            connection.execute(standing.values(verdict=values["verdict"]))
 
-    def _last(self, statement: StoreStatement, name: str) -> Decision | None:
+    def _last(self, statement: "sa.Select[Any]", name: str) -> Decision | None:
         return next(map(_decision, self._backend.rows(statement, {"name": name})), None)
 
 
@@ -177,16 +171,16 @@ def _says_the_same(standing: Decision, said: tuple[Verdict, str, str], signal: s
 
 
 def _name(*parts: str) -> str:
-    """A decision's id says what was decided after what, so that it cannot be written twice."""
+    """Name a decision after its content and the one before it, so that it cannot be written twice."""
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 
-def _decision(row: tuple[str, ...]) -> Decision:
-    told: dict[str, Any] = dict(zip(Decision.__struct_fields__, row, strict=True))
-    return Decision(**told | {"verdict": Verdict(told["verdict"])})
+def _decision(row: Row) -> Decision:
+    fields: dict[str, Any] = dict(row._mapping)
+    return Decision(**fields | {"verdict": Verdict(fields["verdict"])})
 
 
-def _proposal(row: "sa.Row[tuple[str, ...]]") -> Proposal:
-    told = {field: row._mapping[field] for field in Proposal.__struct_fields__ if field != "episode"}
-    trace = row._mapping["episode"]
-    return Proposal(**told, episode=None if trace is None else read_episode(trace))
+def _proposal(row: Row) -> Proposal:
+    fields: dict[str, Any] = {field: row._mapping[field] for field in Proposal.__struct_fields__}
+    trace = fields["episode"]
+    return Proposal(**fields | {"episode": None if trace is None else read_episode(trace)})

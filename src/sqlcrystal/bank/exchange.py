@@ -1,4 +1,4 @@
-"""Cards as JSON lines: what is exported can be imported elsewhere and exported again, byte for byte."""
+"""Cards as JSON lines: an export can be imported elsewhere and exported again, byte for byte."""
 
 from collections.abc import Iterable, Iterator
 from io import BufferedIOBase, RawIOBase
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.episodes import read_entry
+from sqlcrystal.bank.documents import read_entry
 from sqlcrystal.bank.records import Entry
 from sqlcrystal.errors import DataError
 from sqlcrystal.incoming import blocks_of, bounded_lines
@@ -37,7 +37,7 @@ def import_jsonl(store: CardStore, source: BinaryIO | Iterable[bytes], *, name: 
 
 def import_entries(store: CardStore, entries: Iterable[Entry]) -> ImportReport:
     """Bank every card, or none if one is refused; a card whose question has an active one comes in disabled."""
-    added = store.add_all(entries, yielding=True)
+    added = store.add_all(entries, one_per_question=True)
     new = sum(addition.new for addition in added)
     return ImportReport(added=new, already_there=len(added) - new)
 

@@ -1,10 +1,15 @@
-"""Forgetting a datum: everything that holds it goes, what only counted stays counted.
+"""Forgetting a datum: everything that holds it goes, the counts stay.
 
-Cards and episodes that hold it are deleted; answers, decisions and changes keep who, when, the arm, the verdict and the
-cost, and lose their words. Not guaranteed: copies outside the store (exports, backups, a server's write-ahead log).
+Cards and episodes that hold it are deleted; answers, decisions and changes keep person, time, arm, verdict and cost,
+and lose their words. It is better to forget too much than too little: a value is found in any case, layout, accent,
+quoting or code (Jose for José, a name for the same name with a hyphen). Not guaranteed: copies outside the store
+(exports, backups, a server's write-ahead log).
 """
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 import msgspec
@@ -13,18 +18,23 @@ from msgspec import Struct
 
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.records import AnswerRecord
-from sqlcrystal.bank.spellings import holds_value
+from sqlcrystal.bank.records import AnswerRecord, question_key
 from sqlcrystal.bank.tables import answers, cards, changes, decisions, episodes, proposals
-from sqlcrystal.bank.text import question_key
 from sqlcrystal.errors import ConfigError
 
 FORGOTTEN = "(forgotten)"
-# What says how a record came about and holds nobody's words.
+# Fields that say how a record came about and hold no words of a person.
 _NAMES = frozenset(
     {"id", "database", "fingerprint", "writer", "source", "at", "by", "asked_by", "signal", "status", "difficulty"}
     | {"role", "purpose", "kind", "type", "finish_reason", "card", "twin_of", "repair_of", "result_digest"}
 )
+
+_WORD = re.compile(r"[^\W_]+")
+_NUMBER = re.compile(r"\d[\d,_]*(?:\.\d+)?(?:e[-+]?\d{1,3}(?!\d))?", re.IGNORECASE)
+_HEX = re.compile(r"(?:x'|0x)([0-9a-f]+)", re.IGNORECASE)
+_CODES = re.compile(r"cha?r\s{0,9}\(([\d,\s]+)\)", re.IGNORECASE)
+_ESCAPED = re.compile(r"\\u([0-9a-f]{4})", re.IGNORECASE)
+_LARGEST_CODE = 0x10FFFF
 
 Holds: TypeAlias = Callable[[Any], bool]
 """Whether decoded JSON, or a text, holds what is to be forgotten."""
@@ -74,12 +84,12 @@ def _asks(question: str) -> Holds:
 
 
 def _mentions(value: str) -> Holds:
-    held = holds_value(value)
+    held = _holds_value(value)
     return lambda node: any(map(held, _leaves(node)))
 
 
 def _leaves(node: Any, *, in_list: bool = False) -> Iterator[str | float]:
-    """Every text in decoded JSON and every number of a row, apart from what only names or counts."""
+    """Yield every text in decoded JSON and every number of a row, apart from names and counts."""
     if isinstance(node, dict):
         for key, inner in node.items():
             if key not in _NAMES or not isinstance(inner, str):
@@ -96,12 +106,12 @@ def _decoded(encoded: bytes | None) -> Any:
 
 
 def _each(connection: sa.Connection, *columns: "sa.Column[Any]") -> Iterator[Any]:
-    """Every row, a few at a time: a store is larger than memory."""
+    """Yield every row, a few at a time: a store is larger than memory."""
     return iter(connection.execute(sa.select(*columns), execution_options={"yield_per": 500}))
 
 
 def _blank_answers(connection: sa.Connection, holds: Holds) -> tuple[set[str], int]:
-    """The answers that held it and lost their words, and how many more lost only the trace of how they came about."""
+    """Take the words out of answers that hold it; return their ids, and how many more lost only their trace."""
     columns = (answers.c.id, answers.c.error, answers.c.document, answers.c.trace)
     blanked, traced = {}, []
     for row in _each(connection, *columns):
@@ -165,3 +175,54 @@ def _drop_episodes(connection: sa.Connection, holds: Holds) -> int:
         connection.execute(cards.update().where(cards.c.episode == digest).values(episode=None))
         connection.execute(episodes.delete().where(episodes.c.digest == digest))
     return len(doomed)
+
+
+# ── the spellings of one value ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _holds_value(value: str) -> Callable[[str | float], bool]:
+    """Tell whether a text, or a number of a row, is or holds the value."""
+    number = _number(value)
+    words = _words(value)
+    plain = value.casefold()
+
+    def in_words(text: str) -> bool:
+        return words in _words(text) if words else plain in text.casefold()
+
+    def held(leaf: str | float) -> bool:
+        if not isinstance(leaf, str):
+            return number is not None and _number(str(leaf)) == number
+        if number is None:
+            return any(in_words(text) for text in (leaf, *_spelled_out(leaf)))
+        if any(_number(found) == number for found in _NUMBER.findall(leaf)):
+            return True
+        return any(int(digits[:40], 16) == number for digits in _HEX.findall(leaf)) or any(
+            value in text for text in _spelled_out(leaf)
+        )
+
+    return held
+
+
+def _words(text: str) -> str:
+    """Take the words of a text alone: without case, accents, quotes, wildcards and layout."""
+    plain = "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+    return " ".join(_WORD.findall(plain.casefold()))
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.strip().replace(",", "").replace("_", ""))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _spelled_out(text: str) -> Iterator[str]:
+    """Yield the texts that are written as hexadecimal bytes, as numbers of characters, or as escapes."""
+    for digits in _HEX.findall(text):
+        yield bytes.fromhex(digits[: len(digits) // 2 * 2]).decode(errors="replace")
+    codes = [int(code) for found in _CODES.findall(text) for code in re.findall(r"\d{1,7}", found)]
+    if codes:
+        yield "".join(chr(code) for code in codes if code <= _LARGEST_CODE)
+    if "\\u" in text:
+        yield _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)

@@ -1,4 +1,4 @@
-"""A bank that cannot change: what studies retrieve from, and what their controls give back."""
+"""A bank that cannot change: studies retrieve from it, and their controls make others of it."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -22,23 +22,23 @@ class FrozenBank:
 
     @classmethod
     def of(cls, bank: Bank) -> "FrozenBank":
-        """The snapshot of what a bank serves now."""
+        """Take a snapshot of the cards that a bank serves now."""
         return cls(card for database in bank.databases() for card in bank.cards(database))
 
     def databases(self) -> Sequence[str]:
-        """Every database that has a card, by name."""
+        """Name every database that has a card."""
         return tuple(self._cards)
 
     def cards(self, database: str) -> tuple[Card, ...]:
-        """The cards of one database, in the order they were banked; the same tuple at every call."""
+        """Return the cards of one database, in the order they were banked; the same tuple at every call."""
         return self._cards.get(database, ())
 
     def __len__(self) -> int:
-        """How many cards there are in all databases."""
+        """Count the cards of all databases."""
         return sum(map(len, self._cards.values()))
 
     def digest(self) -> str:
-        """A name for exactly these cards in this order."""
+        """Name exactly these cards in this order."""
         hasher = hashlib.sha256()
         for cards in self._cards.values():
             for card in cards:

@@ -6,7 +6,7 @@ from sqlcrystal.types import Card
 
 
 def told_card(card: Card) -> dict[str, Any]:
-    """What a list tells of a card, as JSON."""
+    """Describe a card as lists show it, as JSON."""
     return {
         "id": card.id,
         "database": card.database,

@@ -16,8 +16,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.served import revision_of
-from sqlcrystal.bank.statements import StoreStatement
+from sqlcrystal.bank.snapshots import revision_of
 from sqlcrystal.bank.tables import cards
 from sqlcrystal.errors import BankError
 from sqlcrystal.protocols import Embedder
@@ -38,7 +37,7 @@ CREATE TABLE IF NOT EXISTS card_vectors (
     PRIMARY KEY (embedder, card)
 )"""
 _vectors = sa.table("card_vectors", sa.column("embedder"), sa.column("card"), sa.column("database"))
-_LAST_CARD = StoreStatement(sa.select(sa.func.coalesce(sa.func.max(cards.c.seq), 0)))
+_LAST_CARD = sa.select(sa.func.coalesce(sa.func.max(cards.c.seq), 0))
 
 
 class _Ready(NamedTuple):
@@ -55,7 +54,7 @@ class Neighbours:
     """The vectors of a store's cards by one embedder, kept beside the cards and deleted with them."""
 
     def __init__(self, bank: CardStore, embedder: Embedder, *, indexed_from: int = INDEXED_FROM) -> None:
-        """Vectors are made when a database is first asked for."""
+        """Make no vectors yet: they are made when a database is first asked for."""
         self._bank = bank
         self._backend = bank.backend
         self._embedder = embedder
@@ -64,7 +63,7 @@ class Neighbours:
         self._lock = Lock()
 
     def covers(self, database: str) -> bool:
-        """Whether this database is to be searched here: it lies in PostgreSQL, and has more cards than the limit."""
+        """Tell whether to search this database here: it lies in PostgreSQL, and has more cards than the limit."""
         if self._backend.dialect != "postgresql" or not self._store_is_large():
             return False
         revision = revision_of(self._backend, database)
@@ -73,8 +72,8 @@ class Neighbours:
         return self._ready[database].large
 
     def _store_is_large(self) -> bool:
-        """Whether any database can be: cards are numbered, so that nobody has to count them for every question."""
-        ((last,),) = self._backend.rows(_LAST_CARD, {})
+        """Tell whether any database can be: cards are numbered, so that a question does not wait for a count."""
+        ((last,),) = self._backend.rows(_LAST_CARD)
         return int(last) > self._indexed_from
 
     def _look_again(self, database: str, revision: int) -> None:
@@ -90,7 +89,7 @@ class Neighbours:
     def nearest(
         self, database: str, query: NDArray[np.float32], *, k: int, exclude: Collection[CardId] = ()
     ) -> list[Retrieved]:
-        """The k nearest active cards of one database by cosine, best first."""
+        """Find the k nearest active cards of one database by cosine, best first."""
         size = len(query)
         # Embedder and database stand in the statement as they stand in the index, or the planner cannot match them.
         mine = " AND ".join(f"v.{column} = {self._literal(value)}" for column, value in self._key(database))
@@ -154,7 +153,7 @@ class Neighbours:
             )
 
     def _missing(self, database: str) -> Iterator[list[Card]]:
-        """The active cards without a vector, some thousand at a time."""
+        """Yield the active cards without a vector, some thousand at a time."""
         has = sa.exists().where(_vectors.c.embedder == self._embedder.digest, _vectors.c.card == cards.c.id)
         query = sa.select(cards.c.document).where(
             cards.c.database == database, cards.c.status == CardStatus.ACTIVE.value, ~has
@@ -166,8 +165,8 @@ class Neighbours:
 
     def _count(self, database: str) -> int:
         active = (cards.c.database == database) & (cards.c.status == CardStatus.ACTIVE.value)
-        with self._backend.reading() as connection:
-            return connection.scalar(sa.select(sa.func.count()).select_from(cards).where(active)) or 0
+        ((count,),) = self._backend.rows(sa.select(sa.func.count()).select_from(cards).where(active))
+        return int(count)
 
     def _key(self, database: str) -> Iterable[tuple[str, str]]:
         return (("embedder", self._embedder.digest), ("database", database))
@@ -180,5 +179,5 @@ class Neighbours:
 
 
 def _spelt(vector: NDArray[np.float32]) -> str:
-    """A vector as pgvector reads it."""
+    """Write a vector as pgvector reads it."""
     return "[" + ",".join(f"{number:.9g}" for number in vector.tolist()) + "]"

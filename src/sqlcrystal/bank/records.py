@@ -1,18 +1,20 @@
-"""The records that the store keeps beside cards: changes, answers, verdicts and tokens."""
+"""The records that the store keeps beside cards: changes, answers, verdicts, tokens and locations of databases."""
 
+import unicodedata
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from msgspec import Struct
 
 from sqlcrystal.errors import ConfigError
+from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Card, CardId, Episode, Row
 
 # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One thing done to a card: who did what, when (ISO 8601, UTC) and why."""
+    """One thing done to a card: by whom, when, and why."""
 
     at: str
     by: str
@@ -20,10 +22,9 @@ class Change(Struct, frozen=True, kw_only=True):
     before: str = ""
     after: str = ""
     reason: str = ""
-
-
-REPLACED_BY = "replaced by card "
-"""How the reason of a change begins that another card of the same question caused; its id follows."""
+    """For people to read; no rule looks at it."""
+    cause: str = ""
+    """The id of the card that took this one's place, of the rejected answer, or of the verdict that was undone."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -90,7 +91,7 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(StrEnum):
-    """What was said of an answer; the last word stands."""
+    """A person's, rule's or check's word on an answer; the last one stands."""
 
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
@@ -104,7 +105,7 @@ JUDGED = {Verdict.CONFIRMED: True, Verdict.REJECTED: False, Verdict.CORRECTED: F
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """One verdict, kept for good: who gave it, when, by which signal, and which decision it replaced."""
+    """One verdict, kept for good: by whom, when, by which signal, and which decision it replaced."""
 
     id: str
     database: str
@@ -146,11 +147,11 @@ class Proposal(Struct, frozen=True, kw_only=True):
     episode: Episode | None = None
 
 
-# ── what is read from many answers ───────────────────────────────────────────────────────────────────────────────────
+# ── aggregates over many answers ─────────────────────────────────────────────────────────────────────────────────────
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
-    """A question without a verdict: its latest answer, how often it was asked, and what makes a verdict useful."""
+    """A question without a verdict: its latest answer, how often it was asked, and how useful a verdict would be."""
 
     answer: AnswerRecord
     asked: int
@@ -206,7 +207,7 @@ MOST_DAYS = 3650
 
 
 class Scope(StrEnum):
-    """What a token lets its holder do."""
+    """The kinds of action that a token can allow."""
 
     ASK = "ask"
     JUDGE = "judge"
@@ -214,7 +215,7 @@ class Scope(StrEnum):
 
 
 class Grant(Struct, frozen=True, kw_only=True):
-    """Who holds a token and what it lets them do: pairs of a database, or * for every one, and a scope."""
+    """A token's holder and rights: pairs of a database, or * for every one, and a scope."""
 
     id: str
     person: str
@@ -229,17 +230,34 @@ class Grant(Struct, frozen=True, kw_only=True):
         """Tell whether it stands now, was revoked, or its time is over."""
         if self.revoked_at:
             return "revoked"
-        return "ended" if self.ends_at and self.ends_at <= datetime.now(UTC).isoformat(timespec="seconds") else "stands"
+        return "ended" if self.ends_at and self.ends_at <= timestamp() else "stands"
 
     def allows(self, database: str, scope: Scope) -> bool:
-        """Whether the holder may do this to that database."""
+        """Tell whether the holder may do this to that database."""
         return (database, scope) in self.scopes or (EVERY_DATABASE, scope) in self.scopes
 
 
 def end_after(days: float | None) -> str:
-    """The moment a token ends that stands for so many days from now; nothing for one that does not end."""
+    """Name the moment a token ends that stands for so many days from now; nothing for one that does not end."""
     if days is None:
         return ""
     if not 0 < days <= MOST_DAYS:
         raise ConfigError(f"days: more than 0 and at most {MOST_DAYS}, not {days:g}")
-    return (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")
+    return timestamp(datetime.now(UTC) + timedelta(days=days))
+
+
+# ── databases and questions ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class DatabaseLocation(Struct, frozen=True, kw_only=True):
+    """A database by its name in the store, its URL without a password, and the model it was last asked with."""
+
+    database: str
+    url: str
+    model: str = ""
+
+
+def question_key(text: str) -> str:
+    """Reduce a question to the words that tell it from others: case, layout, Unicode form and the final mark go."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(folded.split()).rstrip(" ?.!;:")

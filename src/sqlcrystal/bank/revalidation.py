@@ -1,20 +1,23 @@
-"""Do the cards still run? Re-executes their SQL against the live database and quarantines what fails."""
+"""Running cards again: their SQL is executed against the live database, and the cards that fail are quarantined."""
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 
 from msgspec import Struct
 
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.text import runnable
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Card, CardStatus, Execution, Failure, FailureKind
 
 CHECKER = "cards check"
+_MASKED_NUMBER = re.compile(r"'«n\d+»'")
+_MASKED_COUNT = re.compile(r"«n\d+»")
+_MASKED_LITERAL = re.compile(r"'[^'«]*«\d+»[^'«]*'")
 
 
 class CheckOutcome(StrEnum):
-    """What running a card came to."""
+    """The outcome of running a card."""
 
     RAN = "ran"
     RELEASED = "released"
@@ -36,7 +39,7 @@ class CheckedCard(Struct, frozen=True, kw_only=True):
 
 
 class CheckReport(Struct, frozen=True, kw_only=True):
-    """What became of one database's cards."""
+    """The outcome for the cards of one database."""
 
     database: str
     fingerprint: str
@@ -103,9 +106,14 @@ def run_again(
     timeout: float = 30.0,
     quote: bool = True,
 ) -> tuple[CheckOutcome, Failure | None]:
-    """Run one card and judge it at once: what fails is quarantined."""
+    """Run one card and judge it at once; one that fails is quarantined."""
     failure = _failure(database.execute(runnable(card.sql), timeout=timeout))
     return _judge(store, card, failure, release=release, quote=quote), failure
+
+
+def runnable(sql: str) -> str:
+    """Make a query run whose values were taken out (`databases.masks`): texts are NULL, numbers are 1."""
+    return _MASKED_LITERAL.sub("NULL", _MASKED_COUNT.sub("1", _MASKED_NUMBER.sub("1", sql)))
 
 
 def _has_another(store: CardStore, card: Card) -> bool:

@@ -1,21 +1,24 @@
-"""The whole store of a team: cards, answers, decisions and tokens, behind one door and in one transaction."""
+"""The whole store of a team: cards, answers, decisions, tokens and locations, in one transaction where needed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
+import sqlalchemy as sa
 from msgspec import Struct
 
 from sqlcrystal.bank.access import TokenStore
 from sqlcrystal.bank.answers import AnswerStore
-from sqlcrystal.bank.backend import BUSY_SECONDS, open_backend
+from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, open_backend
 from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.decisions import DecisionStore
+from sqlcrystal.bank.documents import upsert
 from sqlcrystal.bank.forgetting import Forgotten, forget
-from sqlcrystal.bank.places import PlaceStore
-from sqlcrystal.bank.records import AnswerRecord
-from sqlcrystal.bank.served import MEMORY
+from sqlcrystal.bank.records import AnswerRecord, DatabaseLocation
+from sqlcrystal.bank.snapshots import MEMORY
+from sqlcrystal.bank.tables import locations
+from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Card, CardStatus
 
 
@@ -26,35 +29,57 @@ class Revocation(Struct, frozen=True, kw_only=True):
     leaned: tuple[AnswerRecord, ...]
 
 
+class LocationStore:
+    """Keeps where databases lie that no settings name; a later location of a database replaces an earlier one."""
+
+    def __init__(self, backend: Backend) -> None:
+        """Share the store's transactions."""
+        self._backend = backend
+
+    def remember(self, location: DatabaseLocation) -> None:
+        """Keep where a database lies, unless it is known to lie there."""
+        if location in self.all():
+            return
+        row = {"url": location.url, "model": location.model, "at": timestamp()}
+        with self._backend.writing() as connection:
+            insertion = upsert(connection, locations).values(database=location.database, **row)
+            connection.execute(insertion.on_conflict_do_update(index_elements=[locations.c.database], set_=row))
+
+    def all(self) -> list[DatabaseLocation]:
+        """List every known location, the one asked last first."""
+        query = sa.select(locations.c.database, locations.c.url, locations.c.model).order_by(locations.c.at.desc())
+        return [DatabaseLocation(**row._mapping) for row in self._backend.rows(query)]
+
+
 class Store:
     """One store, shared by threads, processes and (in PostgreSQL) machines; acknowledged means on disk."""
 
     def __init__(
-        self, place: Path | str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS, memory: int = MEMORY
+        self, location: Path | str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS, memory: int = MEMORY
     ) -> None:
         """Open the store at a path, `sqlite:///path` or `postgresql://…`; `memory` bounds the cards kept decoded."""
-        self.backend = open_backend(place, create=create, busy_seconds=busy_seconds)
+        self.backend = open_backend(location, create=create, busy_seconds=busy_seconds)
         self.where = self.backend.where
         self.bank = CardStore(self.backend, memory=memory)
         self.answers = AnswerStore(self.backend)
         self.decisions = DecisionStore(self.backend, self.answers)
         self.tokens = TokenStore(self.backend)
-        self.places = PlaceStore(self.backend)
+        self.locations = LocationStore(self.backend)
 
     @property
     def is_file(self) -> bool:
-        """Whether a look is a matter of microseconds: no server has to be asked."""
+        """Tell whether a query is a matter of microseconds: no server has to be asked."""
         return self.backend.dialect == "sqlite"
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything this thread writes inside the block is kept together, or none of it."""
+        """Keep everything this thread writes inside the block together, or none of it."""
         with self.backend.writing():
             yield
 
     @contextmanager
     def appending(self) -> Iterator[None]:
-        """The same for what only adds rows, such as answers: it waits for no writer where the engine spares that."""
+        """Do the same for writes that only add rows, such as answers: they wait for no writer if the engine can."""
         with self.backend.appending():
             yield
 
@@ -83,7 +108,7 @@ class Store:
         return Revocation(cards=tuple(after), leaned=tuple(leaned))
 
     def forget(self, *, by: str, question: str | None = None, value: str | None = None) -> Forgotten:
-        """Remove a question or a value wherever it was kept; what was counted stays counted."""
+        """Remove a question or a value wherever it was kept; the counts stay."""
         return forget(self.backend, self.bank, by=by, question=question, value=value)
 
     def close(self) -> None:

@@ -1,8 +1,40 @@
 """The shape of a store, the same on SQLite and PostgreSQL; `migrations/` holds the steps that lead to it."""
 
-import sqlalchemy as sa
+import re
 
-from sqlcrystal.bank.any_text import AnyText
+import sqlalchemy as sa
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+# PostgreSQL's text cannot hold NUL, which JSON and SQLite can: it is spelt with a private code point.
+_MARK = "\ue000"
+_SPELT = {"\x00": f"{_MARK}0", _MARK: f"{_MARK}1"}
+_MEANT = {spelt: meant for meant, spelt in _SPELT.items()}
+_TO_SPELL = re.compile(f"[\x00{_MARK}]")
+_TO_READ = re.compile(f"{_MARK}[01]")
+
+
+class AnyText(TypeDecorator[str]):
+    """Text compared by its code points: PostgreSQL's own order depends on how the server was set up."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> TypeEngine[str]:
+        """Pin the collation where there is a choice."""
+        return dialect.type_descriptor(sa.Text(collation="C") if dialect.name == "postgresql" else sa.Text())
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        """Spell what PostgreSQL cannot hold."""
+        if value is None or dialect.name != "postgresql":
+            return value
+        return _TO_SPELL.sub(lambda match: _SPELT[match[0]], value)
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        """Read it again."""
+        if value is None or dialect.name != "postgresql" or _MARK not in value:
+            return value
+        return _TO_READ.sub(lambda match: _MEANT[match[0]], value)
+
 
 metadata = sa.MetaData()
 
@@ -70,6 +102,7 @@ changes = sa.Table(
     _text("before"),
     _text("after"),
     _text("reason"),
+    _text("cause", default=""),
     sa.Index("changes_by_card", "card"),
     sqlite_autoincrement=True,
 )
@@ -82,7 +115,7 @@ revisions = sa.Table(
     sa.Column("revision", Number, nullable=False),
 )
 
-# ── answers, and what people and checks said of them ─────────────────────────────────────────────────────────────────
+# ── answers, and the verdicts on them ────────────────────────────────────────────────────────────────────────────────
 
 answers = sa.Table(
     "answers",
@@ -164,9 +197,9 @@ proposals = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# Where a database that no settings name was asked, so that a verdict on its answers finds it again; no password.
-places = sa.Table(
-    "places",
+# The URL, without a password, of a database that no settings name, so that a verdict on its answers finds it again.
+locations = sa.Table(
+    "locations",
     metadata,
     sa.Column("database", AnyText(), primary_key=True),
     _text("url"),
@@ -174,7 +207,7 @@ places = sa.Table(
     _text("at"),
 )
 
-# ── who may do what ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── access ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 tokens = sa.Table(
     "tokens",

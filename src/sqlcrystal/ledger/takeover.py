@@ -1,11 +1,11 @@
 """A study's bank on its way into service: the cards of one arm and seed, as a store takes them."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlcrystal.bank import Entry
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.records import BankedCard, Ledger, read_ledger
+from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Admission, Card, Question
 
 
@@ -24,7 +24,7 @@ def banked_entries(folder: Path, *, arm: str, seed: int) -> list[Entry]:
     if seed not in seeds:
         raise ConfigError.unknown("--seed", str(seed), [str(known) for known in seeds])
     writer = next((listed.writer for listed in ledger.manifest.arms if listed.name == arm), arm)
-    at = datetime.now(UTC).isoformat(timespec="seconds")
+    at = timestamp()
     return [
         Entry(card=_card(card, ledger, writer=writer, at=at))
         for card in ledger.cards

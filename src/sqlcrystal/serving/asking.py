@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -22,6 +21,7 @@ from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trac
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.usefulness import conflict, result_digest, spread
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
+from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Failure, Question, Rows
 
 LONGEST_QUESTION = 10_000
@@ -156,7 +156,7 @@ def _record(
         id=_new_id(),
         database=opened.name,
         question=draft.question.text,
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        at=timestamp(),
         asked_by=by,
         sql=draft.sql,
         fingerprint=opened.database.fingerprint(),

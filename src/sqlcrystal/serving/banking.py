@@ -3,7 +3,7 @@
 import secrets
 
 from sqlcrystal.bank import AnswerRecord, Decision, Entry, Verdict
-from sqlcrystal.bank.records import JUDGED, REPLACED_BY
+from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.errors import BankError, UserError
 from sqlcrystal.serving.documents import Ruling
 from sqlcrystal.serving.privacy import kept_card
@@ -63,7 +63,8 @@ def keep_rejection(
         )
         same = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)
         wrong = [card.id for card in same if card.sql == record.sql] if decided.new else []
-        store.bank.set_statuses(wrong, CardStatus.DISABLED, by=by, reason=f"answer {record.id} was rejected")
+        reason = f"answer {record.id} was rejected"
+        store.bank.set_statuses(wrong, CardStatus.DISABLED, by=by, reason=reason, cause=record.id)
     return _ruling(record, decided.decision, CardId(""), tuple(wrong), new=decided.new)
 
 
@@ -88,11 +89,12 @@ def word_of_a_person(workspace: Workspace, record: AnswerRecord, card: Card) -> 
 def _gave_way_to_a_rule(workspace: Workspace, card: Card) -> bool:
     """Tell whether a card that no person vouched for took this one's place."""
     changes = workspace.store.bank.history(card.id)
-    replaced_by = changes[-1].reason.removeprefix(REPLACED_BY) if changes else ""
+    cause = changes[-1].cause if changes else ""
     try:
-        return bool(changes) and not is_personal(workspace.store.bank.get(replaced_by).admission.signal)
+        successor = workspace.store.bank.get(cause)
     except BankError:
         return False
+    return successor.id == cause and not is_personal(successor.admission.signal)
 
 
 def new_proposal_id() -> str:
@@ -119,7 +121,7 @@ def _supersede(
     if before is not None and before.card and before.card != kept and before.verdict is not Verdict.REVOKED:
         others.append(CardId(before.card))
     replaced = tuple(dict.fromkeys(others))
-    bank.set_statuses(replaced, CardStatus.DISABLED, by=by, reason=f"{REPLACED_BY}{kept}")
+    bank.set_statuses(replaced, CardStatus.DISABLED, by=by, reason=f"replaced by card {kept}", cause=kept)
     return replaced
 
 

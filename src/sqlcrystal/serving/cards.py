@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from sqlcrystal.bank import CheckReport, Entry, ImportReport, check_cards, import_entries, question_key
-from sqlcrystal.bank.text import runnable
+from sqlcrystal.bank.revalidation import runnable
 from sqlcrystal.errors import ConfigError, UserError
 from sqlcrystal.serving.lookups import existing_store
 from sqlcrystal.serving.privacy import kept_edit, kept_entry

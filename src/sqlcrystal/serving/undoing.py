@@ -1,7 +1,7 @@
 """Taking a verdict back: its card leaves service, and what it had put out of service returns."""
 
 from sqlcrystal.bank import AnswerRecord, Verdict
-from sqlcrystal.bank.records import JUDGED, REPLACED_BY
+from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.errors import UserError
 from sqlcrystal.serving.documents import Ruling
 from sqlcrystal.serving.workspace import Workspace
@@ -18,13 +18,15 @@ def undo(workspace: Workspace, record: AnswerRecord, *, by: str) -> Ruling:
         decided = store.decisions.decide(record.id, Verdict.UNDONE, by=by, signal="user")
         reason = f"verdict on answer {record.id} undone"
         if standing.card:
-            store.bank.set_statuses([standing.card], CardStatus.DISABLED, by=by, reason=reason)
-        caused = {f"{REPLACED_BY}{standing.card}", f"answer {record.id} was rejected"}
+            store.bank.set_statuses(
+                [standing.card], CardStatus.DISABLED, by=by, reason=reason, cause=decided.decision.id
+            )
+        causes = {standing.card, record.id} - {""}
         same = store.bank.find(database=record.database, status=CardStatus.DISABLED, question=record.question)
-        back = [card.id for card in same if _last_reason(workspace, card.id) in caused and card.id != standing.card]
+        back = [card.id for card in same if _last_cause(workspace, card.id) in causes and card.id != standing.card]
         answered = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)
         back = [] if answered else back[-1:]
-        store.bank.set_statuses(back, CardStatus.ACTIVE, by=by, reason=reason)
+        store.bank.set_statuses(back, CardStatus.ACTIVE, by=by, reason=reason, cause=decided.decision.id)
     return Ruling(
         id=record.id,
         database=record.database,
@@ -38,6 +40,6 @@ def undo(workspace: Workspace, record: AnswerRecord, *, by: str) -> Ruling:
     )
 
 
-def _last_reason(workspace: Workspace, card_id: str) -> str:
+def _last_cause(workspace: Workspace, card_id: str) -> str:
     history = workspace.store.bank.history(card_id)
-    return history[-1].reason if history else ""
+    return history[-1].cause if history else ""

@@ -1,7 +1,5 @@
 """What people say of answers: confirm, correct, reject. Only a person's word, an assertion or a check makes a card."""
 
-from datetime import UTC, datetime
-
 from msgspec.structs import replace
 
 from sqlcrystal.admission import UserConfirmation
@@ -18,6 +16,7 @@ from sqlcrystal.serving.solving import OnceEach, mend, presented
 from sqlcrystal.serving.usefulness import result_digest
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving import SingleShot
+from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Attempt, Episode, Failure, Rows
 from sqlcrystal.writing import Verbatim
 
@@ -81,7 +80,7 @@ def reject_answer(
             id=new_proposal_id(),
             database=record.database,
             answer=record.id,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            at=timestamp(),
             sql=episode.sql,
             note=note,
             episode=episode,

@@ -20,7 +20,7 @@ from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_pl
 from sqlcrystal.solving import Presenter
 
 if TYPE_CHECKING:
-    from sqlcrystal.bank import Place, Store
+    from sqlcrystal.bank import DatabaseLocation, Store
 
 MOST_HEARD = 1_000
 """Questions over databases whose values are never kept that stay in memory, for repairs and corrections."""
@@ -117,15 +117,16 @@ class Workspace:
         """Keep in the store where a database lies that no settings name."""
         if opened.name in self.team.databases or opened.name in self._remembered:
             return
-        from sqlcrystal.bank import Place
+        from sqlcrystal.bank import DatabaseLocation
 
         model = self.team.model if isinstance(self.team.model, str) else ""
-        self.store.places.remember(Place(database=opened.name, url=without_password(opened.entry.url), model=model))
+        location = DatabaseLocation(database=opened.name, url=without_password(opened.entry.url), model=model)
+        self.store.locations.remember(location)
         self._remembered.add(opened.name)
 
-    def known_places(self) -> "list[Place]":
+    def known_places(self) -> "list[DatabaseLocation]":
         """Where databases were asked before without settings, the last one first."""
-        return self.store.places.all() if self.store_exists() else []
+        return self.store.locations.all() if self.store_exists() else []
 
     def known_name(self, name: str) -> str:
         """Name a database as its cards do: by its name, or opened by its URL or file."""
@@ -137,7 +138,7 @@ class Workspace:
         """Give the settings of a database that settings or this session name."""
         return self._named_here.get(name) or self.team.databases.get(name)
 
-    def _place(self, name: str) -> "Place | None":
+    def _place(self, name: str) -> "DatabaseLocation | None":
         return next((place for place in self.known_places() if place.database == name), None)
 
     def _entry(self, name: str) -> DatabaseEntry:

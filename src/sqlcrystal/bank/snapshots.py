@@ -1,4 +1,4 @@
-"""The cards in memory: one tuple per database that keeps up with the store; the longest unused are let go."""
+"""Snapshots of the active cards in memory, one per database; the longest unused are let go."""
 
 from threading import Lock
 
@@ -6,7 +6,6 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.statements import StoreStatement
 from sqlcrystal.bank.tables import cards, changes, revisions
 from sqlcrystal.types import Card, CardStatus
 
@@ -17,14 +16,14 @@ _CARD = msgspec.json.Decoder(Card)
 _DATABASE: "sa.BindParameter[str]" = sa.bindparam("database")
 _CARD_SEEN: "sa.BindParameter[int]" = sa.bindparam("card")
 _CHANGE_SEEN: "sa.BindParameter[int]" = sa.bindparam("change")
-_REVISION = StoreStatement(sa.select(revisions.c.revision).where(revisions.c.database == _DATABASE))
-_LAST_CHANGE = StoreStatement(sa.select(sa.func.coalesce(sa.func.max(changes.c.seq), 0)))
-_TOUCHED = StoreStatement(
+_REVISION = sa.select(revisions.c.revision).where(revisions.c.database == _DATABASE)
+_LAST_CHANGE = sa.select(sa.func.coalesce(sa.func.max(changes.c.seq), 0))
+_TOUCHED = (
     sa.select(sa.func.count())
     .select_from(changes.outerjoin(cards, cards.c.id == changes.c.card))
     .where(changes.c.seq > _CHANGE_SEEN, sa.or_(cards.c.id.is_(None), cards.c.database == _DATABASE))
 )
-_LATER = StoreStatement(
+_LATER = (
     sa.select(cards.c.seq, cards.c.document)
     .where(cards.c.database == _DATABASE, cards.c.status == CardStatus.ACTIVE.value, cards.c.seq > _CARD_SEEN)
     .order_by(cards.c.seq)
@@ -42,14 +41,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def revision_of(backend: Backend, database: str) -> int:
-    """The number that every change of a database's cards moves on."""
+    """Read the number that every change of a database's cards moves on."""
     return next((int(revision) for (revision,) in backend.rows(_REVISION, {"database": database})), 0)
 
 
-def caught_up(backend: Backend, database: str, revision: int, known: Snapshot | None) -> Snapshot:
-    """The cards as they are now: what was added since a known snapshot, or all where a card of it has changed.
+def refresh(backend: Backend, database: str, revision: int, known: Snapshot | None) -> Snapshot:
+    """Read the cards that were added since a known snapshot, or all where a card of it has changed.
 
-    The revision was read before, and changes are read before cards: what is written meanwhile is read again next time.
+    The revision was read before, and changes are read before cards: a later write is read again next time.
     Writers take turns, so that a later number was committed later.
     """
     ((last_change,),) = backend.rows(_LAST_CHANGE, {})
@@ -67,7 +66,7 @@ def caught_up(backend: Backend, database: str, revision: int, known: Snapshot | 
     )
 
 
-class Served:
+class SnapshotCache:
     """The last snapshot of each database, together within a budget of document bytes."""
 
     def __init__(self, *, budget: int = MEMORY) -> None:
@@ -77,16 +76,16 @@ class Served:
         self._known: dict[str, Snapshot] = {}
         self._lock = Lock()
 
-    def recall(self, database: str) -> Snapshot | None:
-        """The last snapshot of a database, if it is still here."""
+    def get(self, database: str) -> Snapshot | None:
+        """Return the last snapshot of a database, if it is still here."""
         with self._lock:
             known = self._known.pop(database, None)
             if known is not None:
                 self._known[database] = known  # used last
             return known
 
-    def keep(self, database: str, snapshot: Snapshot) -> tuple[Card, ...]:
-        """Remember a snapshot; of two threads that loaded the same revision, the first one's tuple is everybody's."""
+    def put(self, database: str, snapshot: Snapshot) -> tuple[Card, ...]:
+        """Remember a snapshot; of two threads that loaded the same revision, both get the first one's tuple."""
         with self._lock:
             known = self._known.pop(database, None)
             if known is not None:

@@ -1,0 +1,266 @@
+"""The engines a store can lie in: one SQLite file, or PostgreSQL for several processes or machines.
+
+Not guaranteed: SQLite over a network file system, where its locks and shared memory do not hold; and that a forgotten
+datum leaves a PostgreSQL server's write-ahead log and backups, which are the server's to keep.
+"""
+
+import sqlite3
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+import sqlalchemy as sa
+
+from sqlcrystal.errors import BankError, ConfigError
+
+STORE_MARK = 0x53514C43
+"""SQLC: tells a store from any other SQLite file, and names the lock that lets one PostgreSQL writer in at a time."""
+
+
+class Engine(Protocol):
+    """The differences between SQLite and PostgreSQL."""
+
+    where: str
+    """The store's name in errors and reports; never with a password."""
+    sqlalchemy: sa.Engine
+    readers: int
+    """How many connections may read at the same moment."""
+
+    def take_lock(self, connection: sa.Connection, /) -> None:
+        """Let one writer in at a time, so that what it reads is what it writes over."""
+        ...
+
+    def reader(self) -> sa.Connection:
+        """Open a connection for single queries; two of them may see two moments."""
+        ...
+
+    def snapshot(self) -> sa.Connection:
+        """Open a connection that sees one moment of the store, however long the reader takes."""
+        ...
+
+    def meaning(self, error: BaseException | None, /) -> str:
+        """Say what the driver's error means to the person at the keyboard."""
+        ...
+
+    def erase(self) -> None:
+        """Make sure that deleted rows are not left over in files."""
+        ...
+
+
+# ── SQLite ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SQLITE_MEANING = {
+    "SQLITE_BUSY": "another process has kept the bank locked; try again when it is done",
+    "SQLITE_LOCKED": "another process has kept the bank locked; try again when it is done",
+    "SQLITE_NOTADB": "this file is not a card bank",
+    "SQLITE_CORRUPT": "the bank file is damaged; restore it from an export",
+    "SQLITE_CANTOPEN": "the bank cannot be opened; look at the path and its permissions",
+    "SQLITE_READONLY": "the bank is read-only",
+    "SQLITE_FULL": "the disk is full",
+    "SQLITE_IOERR": "the disk failed",
+}
+
+
+class SqliteEngine:
+    """Write-ahead log, synced at every commit; one writer at a time, readers never wait."""
+
+    readers = 64  # an open file each
+
+    def __init__(self, path: Path, *, create: bool, busy_seconds: float) -> None:
+        """Open the file after a look at it: one that is something else is left untouched."""
+        self.path = path
+        self.where = str(path)
+        self._busy_seconds = busy_seconds
+        if not create and not path.is_file():
+            raise BankError(f"{path}: there is no bank here yet")
+        if create:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise BankError(f"{path}: the bank's folder cannot be made ({error.strerror})") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            raise BankError(f"{path}: {self.meaning(error)}") from error
+        self.sqlalchemy = sa.create_engine(
+            "sqlite://", creator=self._connect, poolclass=sa.pool.QueuePool, pool_size=8, max_overflow=56
+        )
+        sa.event.listen(self.sqlalchemy, "begin", _begin)
+
+    def take_lock(self, _: sa.Connection) -> None:
+        """Do nothing: BEGIN IMMEDIATE took it."""
+
+    def reader(self) -> sa.Connection:
+        """Connect without a transaction: each statement sees its own moment."""
+        return self.sqlalchemy.connect()
+
+    def snapshot(self) -> sa.Connection:
+        """Connect with a deferred transaction, which sees the moment of its first read."""
+        return self.sqlalchemy.connect().execution_options(sqlcrystal_begin="BEGIN")
+
+    def meaning(self, error: BaseException | None) -> str:
+        """Translate SQLite's own name of the error."""
+        name = getattr(error, "sqlite_errorname", "") or ""
+        return next((text for code, text in _SQLITE_MEANING.items() if name.startswith(code)), str(error))
+
+    def erase(self) -> None:
+        """Move the log into the file and empty it; secure_delete has overwritten the rows there."""
+        with self.sqlalchemy.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()
+
+    def _connect(self) -> sqlite3.Connection:
+        # Autocommit: every transaction is begun and ended by name.
+        connection = sqlite3.connect(
+            f"file:{quote(str(self.path.absolute()))}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=self._busy_seconds,
+        )
+        # FULL syncs the log at every commit: what was acknowledged survives a power cut, not only a killed process.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+        return connection
+
+    def _prepare(self) -> None:
+        connection = self._connect()
+        try:
+            if not _belongs_to_a_store(connection):
+                raise BankError(f"{self.path}: this is an SQLite database, but not a card bank")
+            self._write_ahead(connection)
+        finally:
+            connection.close()
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        # The switch to WAL does not wait for the busy timeout, so two processes that open a new store would race here.
+        deadline = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                if connection.execute("PRAGMA application_id").fetchone()[0] != STORE_MARK:
+                    connection.execute(f"PRAGMA application_id = {STORE_MARK}")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+
+def _begin(connection: sa.Connection) -> None:
+    options = connection.get_execution_options()
+    if options.get("sqlcrystal_writing"):
+        # IMMEDIATE takes the write lock first, so that what is read inside is what is written over.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    elif begin := options.get("sqlcrystal_begin"):
+        connection.exec_driver_sql(begin)
+
+
+def _belongs_to_a_store(connection: sqlite3.Connection) -> bool:
+    """Tell whether the open file is a store or empty."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] == STORE_MARK:
+        return True
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+# ── PostgreSQL ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SCHEMA = "sqlcrystal"
+"""The schema of the store's own, so that a store can share a database with anything."""
+CONNECT_SECONDS = 10
+EF_SEARCH = 100
+"""How many candidates pgvector keeps while it searches: more find more, and take longer."""
+
+_POSTGRES_MEANING = {
+    "28": "the user name or password is wrong",
+    "3D": "there is no database of that name on the server",
+    "42501": "this account may not write here; grant it CREATE on the database, or use another",
+    "53": "the server has no room or connections left",
+    "55P03": "another process has kept the bank locked; try again when it is done",
+    "57": "the server stopped or cancelled the statement; try again",
+    "25006": "the bank is read-only",
+}
+
+
+class PostgresEngine:
+    """Commits wait for the disk whatever the server's default is; writers that look before they write take turns."""
+
+    readers = 8  # a look takes less than a millisecond, and a server has few connections to give
+
+    def __init__(self, url: str, *, create: bool, busy_seconds: float) -> None:
+        """Connect, and make the schema if it is to be made."""
+        if find_spec("psycopg") is None:
+            raise ConfigError("store: postgresql:// needs psycopg; pip install 'sqlcrystal[postgres]'")
+        try:
+            parsed = sa.make_url(url).set(drivername="postgresql+psycopg")
+        except (sa.exc.ArgumentError, ValueError):
+            raise ConfigError("store: not a URL such as postgresql://USER@HOST/DATABASE") from None
+        self.where = parsed.set(drivername="postgresql").render_as_string(hide_password=True)
+        self._busy_milliseconds = round(busy_seconds * 1000)
+        self.sqlalchemy = sa.create_engine(
+            parsed,
+            pool_pre_ping=True,
+            pool_size=8,
+            max_overflow=24,
+            pool_timeout=busy_seconds,
+            connect_args={"connect_timeout": CONNECT_SECONDS},
+        )
+        sa.event.listen(self.sqlalchemy, "connect", self._set_up)
+        try:
+            self._prepare(create=create)
+        except BaseException:
+            self.sqlalchemy.dispose()
+            raise
+
+    def take_lock(self, connection: sa.Connection) -> None:
+        """Take an advisory lock of this transaction."""
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": STORE_MARK})
+
+    def reader(self) -> sa.Connection:
+        """Connect without a transaction: each statement is one trip to the server."""
+        return self.sqlalchemy.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+    def snapshot(self) -> sa.Connection:
+        """Connect with repeatable read, streamed, so that an export does not fill this process."""
+        return self.sqlalchemy.connect().execution_options(isolation_level="REPEATABLE READ", stream_results=True)
+
+    def meaning(self, error: BaseException | None) -> str:
+        """Translate the SQLSTATE, else quote the server's first line."""
+        state = getattr(error, "sqlstate", None) or ""
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        known = next((text for code, text in _POSTGRES_MEANING.items() if state.startswith(code)), "")
+        return known or (lines[0] if state else f"cannot connect: {lines[-1].strip()}")
+
+    def erase(self) -> None:
+        """Vacuum, which frees the deleted rows for reuse; the module's docstring says what is not guaranteed."""
+        with self.sqlalchemy.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(sa.text("VACUUM"))
+
+    def _set_up(self, connection: object, _: object) -> None:
+        connection.autocommit = True  # type: ignore[attr-defined]
+        with connection.cursor() as cursor:  # type: ignore[attr-defined]
+            cursor.execute(
+                f"SET search_path = {SCHEMA}, public; SET synchronous_commit = on;"
+                f"SET lock_timeout = {self._busy_milliseconds};"
+                # For pgvector, where it is used. Strict order goes on until enough cards pass a search's filter,
+                # however many of the nearest were disabled.
+                f"SET hnsw.ef_search = {EF_SEARCH}; SET hnsw.iterative_scan = strict_order"
+            )
+        connection.autocommit = False  # type: ignore[attr-defined]
+
+    def _prepare(self, *, create: bool) -> None:
+        try:
+            with self.sqlalchemy.begin() as connection:
+                if connection.scalar(sa.text("SHOW server_encoding")) != "UTF8":
+                    raise BankError(f"{self.where}: the database must be encoded in UTF8")
+                self.take_lock(connection)
+                there = connection.scalar(sa.text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": SCHEMA})
+                if there:
+                    return
+                if not create:
+                    raise BankError(f"{self.where}: there is no bank here yet")
+                connection.execute(sa.text(f"CREATE SCHEMA {SCHEMA}"))
+        except sa.exc.DBAPIError as error:
+            raise BankError(f"{self.where}: {self.meaning(error.orig)}") from error
