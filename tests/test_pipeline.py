@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from cardbox import card
 from shop import QUESTION, RIGHT, WRONG, fenced, repairing, right
-from sqlcrystal.acquisition import FirstTry, LookFirst, Probing, SelfVote, Union
-from sqlcrystal.admission import Oracle
+from sqlcrystal.acquisition.repair import FirstTry, Union
+from sqlcrystal.acquisition.resampling import SelfVote
+from sqlcrystal.acquisition.revision import LookFirst, Probing
+from sqlcrystal.admission.verifiers import Oracle
 from sqlcrystal.assembly import (
     REGIMES,
     RETRIEVERS,
@@ -27,15 +29,17 @@ from sqlcrystal.assembly import (
     writer,
 )
 from sqlcrystal.bank import CardStore
-from sqlcrystal.consumption import BankMemory, Bm25, NoMemory
+from sqlcrystal.consumption.lexical import Bm25
+from sqlcrystal.consumption.memory import BankMemory, NoMemory
 from sqlcrystal.errors import ConfigError, ModelRejected
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.pipeline import Lesson, answer, learn
 from sqlcrystal.protocols import Database, Source
-from sqlcrystal.solving import SingleShot
 from sqlcrystal.solving.fallback import Fallback
+from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Admitted, Attempt, Card, Message, Question, Rejected, Retrieved, Rows, Sampling
-from sqlcrystal.writing import CapsuleWriter, Verbatim
+from sqlcrystal.writing.capsule import CapsuleWriter
+from sqlcrystal.writing.card import Verbatim
 
 OTHER = Question(id="shop-2", database="shop", text="How many hardware items are cheap?")
 

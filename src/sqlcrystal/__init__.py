@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from sqlcrystal.errors import InfrastructureError, SqlcrystalError, UserError
     from sqlcrystal.measurement.comparison import Comparison, compare
     from sqlcrystal.measurement.outcome_files import read_outcomes
-    from sqlcrystal.models import Recorded, Recording, open_embedder, open_model
+    from sqlcrystal.models.embeddings import open_embedder
+    from sqlcrystal.models.opening import open_model
+    from sqlcrystal.models.recorded import Recorded
+    from sqlcrystal.models.recording import Recording
     from sqlcrystal.serving import AsyncCrystal, Crystal, ServedAnswer
     from sqlcrystal.study.opening import run_study
     from sqlcrystal.types import Attempt, Card, Completion, Episode, Failure, Message, Question, Rows, Sampling

@@ -3,29 +3,25 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from sqlcrystal.acquisition import (
-    BUDGET,
-    Explore,
-    Exploring,
-    FirstTry,
-    LookFirst,
-    OneBit,
-    Probing,
-    Resample,
-    SelfVote,
-    Union,
-)
-from sqlcrystal.admission import Assertion, EngineSignal, ExternalCheck, Judge, Noisy, Oracle, Ungated, UserConfirmation
-from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Nothing, Payload, Random, SchemaSimilar
+from sqlcrystal.acquisition.explore import Explore, Exploring
+from sqlcrystal.acquisition.repair import BUDGET, FirstTry, Union
+from sqlcrystal.acquisition.resampling import Resample, SelfVote
+from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing
+from sqlcrystal.admission.external import ExternalCheck
+from sqlcrystal.admission.verifiers import Assertion, EngineSignal, Judge, Noisy, Oracle, Ungated, UserConfirmation
+from sqlcrystal.consumption.controls import Foreign, Nothing, Random, SchemaSimilar
+from sqlcrystal.consumption.dense import Dense, Mmr, Payload
+from sqlcrystal.consumption.lexical import Bm25
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Check, Database, Embedder, LanguageModel, Retriever, Solver, Source, Verifier, Writer
-from sqlcrystal.solving import ChainOfThought, SingleShot
 from sqlcrystal.solving.fallback import Fallback
 from sqlcrystal.solving.profile import Profiled
-from sqlcrystal.solving.solver import GREEDY
+from sqlcrystal.solving.solver import GREEDY, ChainOfThought, SingleShot
 from sqlcrystal.types import Question, Sampling
-from sqlcrystal.writing import Anchor, CapsuleWriter, Diff, DiffGuard, DiffMode, LessonWriter, Trace, Verbatim
+from sqlcrystal.writing.capsule import CapsuleWriter, LessonWriter
+from sqlcrystal.writing.card import Trace, Verbatim
+from sqlcrystal.writing.diff_writers import Anchor, Diff, DiffGuard, DiffMode
 from sqlcrystal.writing.ingredients import Joins, Names, Placebo, QuestionOnly, Skeleton, Values
 
 Implementation = TypeVar("Implementation")

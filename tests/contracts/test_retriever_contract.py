@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from cardbox import HashingEmbedder, card
 from sqlcrystal import assembly
 from sqlcrystal.bank import FrozenBank
-from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Nothing, Payload, Random, SchemaSimilar, own_cards
+from sqlcrystal.consumption.controls import Foreign, Nothing, Random, SchemaSimilar
+from sqlcrystal.consumption.dense import Dense, Mmr, Payload
+from sqlcrystal.consumption.lexical import Bm25
+from sqlcrystal.consumption.memory import own_cards
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Retriever
 from sqlcrystal.types import Card, CardId, Question

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from shop import QUESTION, RIGHT, WRONG
-from sqlcrystal.admission import Assertion, EngineSignal, ExternalCheck, Noisy, Oracle, Ungated, UserConfirmation
+from sqlcrystal.admission.external import ExternalCheck
 from sqlcrystal.admission.seal import Clock
+from sqlcrystal.admission.verifiers import Assertion, EngineSignal, Noisy, Oracle, Ungated, UserConfirmation
 from sqlcrystal.assembly import VERIFIERS
 from sqlcrystal.config import ExpectedValue
 from sqlcrystal.protocols import Database, Verifier

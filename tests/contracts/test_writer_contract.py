@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shop import PROBE, QUESTION, RIGHT, WRONG
-from sqlcrystal.admission import Oracle
+from sqlcrystal.admission.verifiers import Oracle
 from sqlcrystal.assembly import WRITERS, writer
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
@@ -25,7 +25,7 @@ from sqlcrystal.types import (
     Rows,
     Sampling,
 )
-from sqlcrystal.writing import estimate_tokens
+from sqlcrystal.writing.card import estimate_tokens
 
 CALL = Call(purpose="probe", messages=(), sampling=Sampling(), completion=Completion(text="…"))
 EXECUTIONS = st.sampled_from(

@@ -4,8 +4,8 @@ import pytest
 
 from shop import QUESTION, RIGHT, SCHEMA, fenced
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.solving import ChainOfThought, SingleShot, build_prompt
-from sqlcrystal.solving.prompt import render_execution
+from sqlcrystal.solving.prompt import build_prompt, render_execution
+from sqlcrystal.solving.solver import ChainOfThought, SingleShot
 from sqlcrystal.types import Admission, Card, CardId, Failure, FailureKind, Rows
 
 

@@ -1,4 +1,4 @@
-"""The pipe is kept full: no place in the crew is taken by a unit that would only wait for another one's replies."""
+"""The pipe is kept full: no place in the pool is taken by a unit that would only wait for another one's replies."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import ClassVar
 import pytest
 
 from sqlcrystal.config import parse_study
-from sqlcrystal.engines.crew import Done
-from sqlcrystal.engines.threads import Threads
+from sqlcrystal.engines.worker_pool import Done, Threads
 from sqlcrystal.study import opening
 from sqlcrystal.study.holdings import Holding, Performed
 from sqlcrystal.study.perform import Performer

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sqlcrystal.assembly import SOURCES, VERIFIERS, WRITERS
-from sqlcrystal.writing.guards import GUARDS
+from sqlcrystal.writing.diff_writers import GUARDS
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 

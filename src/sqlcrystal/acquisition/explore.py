@@ -5,9 +5,8 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from sqlcrystal.acquisition.look import look, report
-from sqlcrystal.acquisition.probe import render_facts
 from sqlcrystal.acquisition.repair import Repair, clip, greedy
+from sqlcrystal.acquisition.revision import look, render_facts, report
 from sqlcrystal.protocols import Check, Database, LanguageModel
 from sqlcrystal.solving.dialect import dialect_name
 from sqlcrystal.solving.extract import extract_sql

@@ -1,4 +1,4 @@
-"""A crew of Ray workers: units travel, each worker opens databases and model for itself, the driver alone records.
+"""A pool of Ray workers: units travel, each worker opens databases and model for itself, the driver alone records.
 
 A unit is first performed here with what is recorded. One that lacks a reply travels with the replies it has; whatever
 its worker asks is laid on a desk that outlives the worker, and the driver records what it finds there. Two units that
@@ -13,13 +13,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias
 
-from sqlcrystal.engines.crew import Collection, Done, Holding, Performs, Result, Unit
+from sqlcrystal.engines.worker_pool import Collection, Done, Holding, Performs, Result, Unit
 from sqlcrystal.errors import ConfigError, ModelUnavailable, RecordingMiss, SqlcrystalError
-from sqlcrystal.models import Recorded
-from sqlcrystal.models.peeking import Peeking
+from sqlcrystal.models.recorded import Peeking, Recorded
 from sqlcrystal.models.recording import RecordedCall, request_key
-from sqlcrystal.once import Once
 from sqlcrystal.protocols import LanguageModel
+from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.types import Completion, Message, Sampling
 
 JOURNEYS = 3
@@ -95,7 +94,7 @@ class Journey(NamedTuple, Generic[Unit, Collection, Holding]):
 
 
 class RayWorkers(Generic[Unit, Collection, Holding, Result]):
-    """A crew over the cluster of RAY_ADDRESS, or over processes of this machine."""
+    """A workers over the cluster of RAY_ADDRESS, or over processes of this machine."""
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class RayWorkers(Generic[Unit, Collection, Holding, Result]):
         worker = self._ray.remote(num_cpus=0, max_concurrency=-(-self.size // processes), max_restarts=-1)(Worker)
         self._desk = self._ray.remote(num_cpus=0)(CallDesk).remote()
         self._workers = deque(worker.remote(open_there, self._desk) for _ in range(processes))
-        self._banks: Once[Collection, Reference] = Once()
+        self._banks: SingleFlight[Collection, Reference] = SingleFlight()
         self._travelling: dict[Reference, Journey[Unit, Collection, Holding]] = {}
         self._parked: dict[str, list[Journey[Unit, Collection, Holding]]] = defaultdict(list)
         self._done: deque[Done[Unit, Result]] = deque()

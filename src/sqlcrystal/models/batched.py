@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sqlcrystal.errors import ConfigError, ModelRejected
-from sqlcrystal.models.local_weights import LocalWeights
+from sqlcrystal.models.catalogue import LocalWeights
 from sqlcrystal.types import Completion, Message, Sampling
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from sqlcrystal.models.local_weights import SAMPLER, LocalWeights
+from sqlcrystal.models.catalogue import SAMPLER, LocalWeights
 from sqlcrystal.types import Completion, Message, Sampling
 
 

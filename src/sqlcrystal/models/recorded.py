@@ -3,7 +3,7 @@
 import random
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from enum import StrEnum
 from typing import Literal
@@ -154,3 +154,28 @@ def excerpt(messages: Sequence[Message], *, width: int = 200) -> str:
     questions: list[str] = re.findall(r"^\W*question\b\W*(.+)$", text, flags=re.IGNORECASE | re.MULTILINE)
     telling = questions[-1] if questions else " ".join(text.split())[-width:]
     return f"{', '.join(tables)}…: {telling[:width]}" if tables else telling[:width]
+
+
+class Peeking:
+    """Gives what is recorded and asks no model; remembers what it gave, and the lengths of prompts without a reply."""
+
+    def __init__(self, recorded: Recorded, *, length: Callable[[str], int] = len) -> None:
+        """`length` measures a message; a plan counts tokens."""
+        self.name, self.digest, self.slots = recorded.name, recorded.digest, recorded.slots
+        self._recording, self._length = recorded.recording, length
+        self.known: dict[str, Completion] = {}
+        self.missing: dict[str, int] = {}
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
+        """The recorded reply, or a miss."""
+        key = request_key(self.digest, messages, sampling)
+        reply = self.known.get(key) or self._recording.get(key)
+        if reply is None:
+            if key not in self.missing:
+                self.missing[key] = sum(self._length(message.content) for message in messages)
+            raise RecordingMiss(f"not recorded: {key[:12]}")
+        self.known[key] = reply
+        return reply
+
+    def close(self) -> None:
+        """Nothing to release: the recording belongs to whoever opened it."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from sqlcrystal.admission import Assertion, ExternalCheck
+from sqlcrystal.admission.external import ExternalCheck
+from sqlcrystal.admission.verifiers import Assertion
 from sqlcrystal.bank import AnswerRecord, Verdict
 from sqlcrystal.errors import CheckError, UserError
 from sqlcrystal.pipeline import admit
@@ -13,7 +14,7 @@ from sqlcrystal.protocols import Verifier
 from sqlcrystal.serving.banking import bank_card
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.types import Episode, Rejected, Written
-from sqlcrystal.writing import Verbatim
+from sqlcrystal.writing.card import Verbatim
 
 
 class Vouched(Struct, frozen=True):

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from sqlcrystal.bank import FrozenBank
 from sqlcrystal.config import DatabaseEntry, TeamFile, is_url, model_table, resolve_secrets
-from sqlcrystal.consumption import BankMemory, NoMemory
+from sqlcrystal.consumption.memory import BankMemory, NoMemory
 from sqlcrystal.databases import open_database
 from sqlcrystal.errors import ConfigError, UserError
-from sqlcrystal.once import Once
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Bank, Database, Embedder, LanguageModel, Retriever
 from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_place, without_password
 from sqlcrystal.serving.outside import ClockedDatabase
-from sqlcrystal.solving import Presenter
+from sqlcrystal.single_flight import SingleFlight
+from sqlcrystal.solving.presentation import Presenter
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import Place, Store
@@ -50,7 +50,7 @@ class Desk:
         self._embedder: Embedder | None = None
         self._retriever: Retriever | None = None
         self._store: Store | None = None
-        self._sites: Once[str, Site] = Once()
+        self._sites: SingleFlight[str, Site] = SingleFlight()
         self._opened: list[Database] = []
         self._named_here: dict[str, DatabaseEntry] = {}
         self._remembered: set[str] = set()
@@ -156,7 +156,7 @@ class Desk:
             return self._given_model
         with self._lock:
             if self._model is None:
-                from sqlcrystal.models import open_model
+                from sqlcrystal.models.opening import open_model
 
                 spec = self.team.model
                 if isinstance(spec, str) and is_url(spec):
@@ -175,7 +175,7 @@ class Desk:
         """How cards are found: by meaning; the same as a study's `dense`, for banks of any size."""
         with self._lock:
             if self._retriever is None:
-                from sqlcrystal.consumption import Indexed
+                from sqlcrystal.consumption.indexed import Indexed
 
                 self._retriever = Indexed(self._vectors())
             return self._retriever
@@ -183,8 +183,8 @@ class Desk:
     def _vectors(self) -> Embedder:
         with self._lock:
             if self._embedder is None:
-                from sqlcrystal.consumption import Vectors
-                from sqlcrystal.models import open_embedder
+                from sqlcrystal.consumption.dense import Vectors
+                from sqlcrystal.models.embeddings import open_embedder
 
                 self._embedder = Vectors.of(self._given_embedder or open_embedder(self.team.embedder))
             return self._embedder
@@ -249,7 +249,7 @@ class Desk:
             for database in self._opened:
                 database.close()
             self._opened.clear()
-            self._sites = Once()
+            self._sites = SingleFlight()
             if self._model is not None:
                 self._model.close()
             if self._embedder is not None and self._given_embedder is None:

@@ -93,8 +93,8 @@ def _try_database(desk: Desk, name: str) -> None:
 def _try_model(desk: Desk) -> None:
     spec = desk.team.model
     if isinstance(spec, str) and not is_url(spec):
-        from sqlcrystal.models import open_model
         from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path
+        from sqlcrystal.models.opening import open_model
 
         open_model(spec).close()
         if spec in KNOWN_MODELS and not weights_path(spec).is_file():

@@ -51,13 +51,12 @@ def kept_card(desk: Desk, record: AnswerRecord, card: Card) -> Card:
     from sqlcrystal.databases.masks import UNREADABLE
 
     site = desk.site(record.database)
-    from sqlcrystal.writing.card import estimate_tokens
-    from sqlcrystal.writing.verbatim import render
+    from sqlcrystal.writing.card import estimate_tokens, render_pair
 
     sql = masked_like(desk, site, record, card.sql)
     if UNREADABLE in (sql, card.sql):
         raise UserError(f"answer {record.id}: its values cannot be told from the rest of its SQL; it makes no card")
-    text = render(record.question, sql)
+    text = render_pair(record.question, sql)
     name = hashlib.sha256("\0".join([card.database, card.writer, record.question, sql]).encode())
     question = Question(id=name.hexdigest()[16:32], database=card.database, text=record.question)
     return replace(
@@ -78,12 +77,12 @@ def kept_edit(
     if not desk.keeps_no_values(card.database):
         return text, sql, reason
     from sqlcrystal.databases.masks import UNREADABLE
-    from sqlcrystal.writing.verbatim import render
+    from sqlcrystal.writing.card import render_pair
 
     new = card.sql if sql is None else masked_query(desk.site(card.database), "", sql).sql or card.sql
     if new == UNREADABLE:
         raise UserError(f"card {card.id}: the values of this SQL cannot be told from the rest; nothing was changed")
-    return render(card.question.text, new), None if sql is None else new, ""
+    return render_pair(card.question.text, new), None if sql is None else new, ""
 
 
 def kept_proposal(desk: Desk, site: Site, record: AnswerRecord, proposal: Proposal) -> Proposal:

@@ -12,7 +12,7 @@ from sqlcrystal.serving.answers import Event, Notify, UsedCard
 from sqlcrystal.serving.desk import Desk, Site
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.outside import ClockedModel
-from sqlcrystal.solving import SingleShot
+from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Attempt, Card, Effort, Episode, Execution, Failure, Question, Retrieved, Rows
 
 SHOWN_ROWS = 100

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.admission import UserConfirmation
+from sqlcrystal.admission.verifiers import UserConfirmation
 from sqlcrystal.bank import AnswerRecord, Proposal, Store, Verdict
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import UserError
@@ -17,9 +17,9 @@ from sqlcrystal.serving.outside import ClockedModel
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
 from sqlcrystal.serving.solving import OnceEach, mend, presented
 from sqlcrystal.serving.usefulness import result_digest
-from sqlcrystal.solving import SingleShot
+from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Attempt, Episode, Failure, Rows
-from sqlcrystal.writing import Verbatim
+from sqlcrystal.writing.card import Verbatim
 
 LAST = "last"
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal import assembly
-from sqlcrystal.admission import Ungated
+from sqlcrystal.admission.verifiers import Ungated
 from sqlcrystal.config import StudyFile
 from sqlcrystal.databases.layout import spelled_layout
 from sqlcrystal.errors import DataError

@@ -1,12 +1,12 @@
-"""What every writer shares: from an admitted episode to a card with an id, a token estimate and its provenance."""
+"""From an admitted episode to a card with its provenance; W0 and W1, which keep the episode as it is."""
 
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from sqlcrystal.types import Admitted, Call, Card, CardId, Episode, Written
+from sqlcrystal.types import Admitted, Call, Card, CardId, Episode, Execution, Failure, Probe, Round, Written
 
 WORD_PIECE = re.compile(r"[^\W\d_]{1,5}|\d{1,3}|[^\w\s]|_")
 
@@ -70,3 +70,64 @@ def fence_sql(sql: str) -> str:
 def one_line(text: str) -> str:
     """Text without line breaks."""
     return " ".join(text.split())
+
+
+def render_pair(question: str, sql: str) -> str:
+    """A W0 card's text; the correspondence control uses it to pair a question with another's SQL."""
+    return f"Q: {one_line(question)}\n{fence_sql(sql)}"
+
+
+class Verbatim(CardWriter):
+    """Keeps the question and the query, and nothing else."""
+
+    name: ClassVar[str] = "W0"
+
+    def render(self, episode: Episode) -> str:
+        """Question and query."""
+        return render_pair(episode.question.text, episode.sql)
+
+
+SHOWN_ROWS = 10
+
+
+class Trace(CardWriter):
+    """Keeps every reply, every probe with what it returned, and every verdict of the repair."""
+
+    name: ClassVar[str] = "W1"
+
+    def render(self, episode: Episode) -> str:
+        """The first attempt, the rounds, the final query."""
+        first = episode.attempt.sql
+        lines = [
+            "Past repair trace:",
+            f"Q: {one_line(episode.question.text)}",
+            "- First attempt:" if episode.rounds else "- First attempt (accepted):",
+            fence_sql(first) if first else "(no SQL)",
+        ]
+        for number, spent in enumerate(episode.rounds, 1):
+            lines.extend(_round(number, spent))
+        return "\n".join([*lines, "- Final SQL:", fence_sql(episode.sql)])
+
+
+def render_result(execution: Execution) -> str:
+    """A result on one line, as the paper's worked example prints it: a|1  b|2."""
+    if isinstance(execution, Failure):
+        return f"ERROR ({execution.kind}): {one_line(execution.message)}"
+    shown = ["|".join("NULL" if cell is None else one_line(str(cell)) for cell in row) for row in execution.rows]
+    more = ["..."] if len(shown) > SHOWN_ROWS else []
+    return "  ".join([*shown[:SHOWN_ROWS], *more]) or "(no rows)"
+
+
+def render_probes(probes: tuple[Probe, ...]) -> list[str]:
+    """Each probe, and on the next line what it revealed."""
+    return [line for probe in probes for line in (one_line(probe.sql), f"  -> {render_result(probe.execution)}")]
+
+
+def _round(number: int, spent: Round) -> Iterator[str]:
+    yield f"- Round {number} ({'accepted' if spent.accepted else 'wrong'}):"
+    for call in spent.calls:
+        if call is spent.calls[-1]:
+            yield from render_probes(spent.probes)
+        yield call.completion.text.strip()
+    if spent.execution is not None:
+        yield f"  -> {render_result(spent.execution)}"

@@ -16,8 +16,7 @@ from sqlcrystal.databases.layout import layout_of, spelled_layout
 from sqlcrystal.databases.parsing import grammar
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Episode
-from sqlcrystal.writing import verbatim
-from sqlcrystal.writing.card import CardWriter, estimate_tokens, fence_sql, one_line
+from sqlcrystal.writing.card import CardWriter, estimate_tokens, fence_sql, one_line, render_pair
 from sqlcrystal.writing.syntax import parse, plain
 
 NONE = "(none)"
@@ -143,7 +142,7 @@ class Placebo(CardWriter):
         sql = f"SELECT {next(things)} FROM {next(things)} WHERE {next(things)} = '{next(colours)}'"
         while estimate_tokens(sql) < estimate_tokens(episode.sql) - 3:
             sql += f" AND {next(things)} = '{next(colours)}'"
-        return verbatim.render(f"{question}?", sql)
+        return render_pair(f"{question}?", sql)
 
 
 def _of(test: exp.Expr, kind: type[exp.Column] | type[exp.Literal]) -> Iterator[exp.Expr]:

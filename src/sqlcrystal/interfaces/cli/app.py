@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from sqlcrystal.databases import PRIVILEGED_VARIABLE
 from sqlcrystal.errors import SqlcrystalError, UserError
-from sqlcrystal.outgoing import visible
+from sqlcrystal.escaping import visible
 
 if TYPE_CHECKING:
     import typer

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from sqlcrystal.errors import UserError
+from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.cli.output import print_json
 from sqlcrystal.interfaces.cli.store_access import Json
-from sqlcrystal.outgoing import visible
 
 
 def register(app: typer.Typer) -> None:

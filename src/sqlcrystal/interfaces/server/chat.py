@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
+from sqlcrystal.escaping import fenced, visible
 from sqlcrystal.interfaces.server.access import Calling
 from sqlcrystal.interfaces.server.reach import told_answer
 from sqlcrystal.interfaces.server.replies import ERRORS, Working, ended, event_stream, json_reply, with_pings
 from sqlcrystal.interfaces.server.work import Asked, Work
-from sqlcrystal.outgoing import fenced, visible
 
 router = APIRouter(prefix="/v1", tags=["chat"], responses=ERRORS)
 ROWS_IN_CHAT = 50

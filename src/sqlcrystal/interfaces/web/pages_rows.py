@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter, Form, HTTPException
 from starlette.responses import Response
 
+from sqlcrystal.escaping import csv_cell
 from sqlcrystal.interfaces.server.access import Calling
 from sqlcrystal.interfaces.server.api_answers import Id
 from sqlcrystal.interfaces.server.chat import plain
@@ -16,7 +17,6 @@ from sqlcrystal.interfaces.server.reach import answer_for, database_for
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.rendering import fragment
 from sqlcrystal.interfaces.web.tables import PAGE_ROWS, TableView, run_again
-from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.types import Failure, Rows
 
 router = APIRouter(include_in_schema=False)

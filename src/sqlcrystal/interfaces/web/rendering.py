@@ -11,12 +11,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from sqlcrystal.bank import Scope, Waiting
+from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.interfaces.server.reach import owns_all
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
 from sqlcrystal.interfaces.web.text import coloured, lines_on_phone, show_cell
-from sqlcrystal.outgoing import visible
 from sqlcrystal.version import __version__
 
 FOLDER = Path(__file__).parent

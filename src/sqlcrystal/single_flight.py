@@ -9,7 +9,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Once(Generic[Key, Value]):
+class SingleFlight(Generic[Key, Value]):
     """Values by key; whoever asks while a value is being made waits for it, and gets its failure if it fails."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""T4: self-vote; agreement among samples proposes the candidate, and no correctness signal enters the vote."""
+"""T1 and T4: further samples of the first prompt, taken one by one or elected by agreement."""
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
@@ -6,10 +6,25 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from sqlcrystal.acquisition.repair import BUDGET, Repair, clip
-from sqlcrystal.acquisition.resample import TEMPERATURE
 from sqlcrystal.protocols import Database, LanguageModel
 from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.types import Attempt, Execution, Round, Rows
+
+TEMPERATURE = 0.8
+
+
+class Resample(Repair):
+    """Asks the very prompt of the first attempt again, one sample a round."""
+
+    name: ClassVar[str] = "T1"
+
+    def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
+        """One more sample of the solve prompt; its index tells recordings apart."""
+        sampling = replace(attempt.call.sampling, temperature=TEMPERATURE, index=len(past) + 1)
+        call = self.ask("sample", attempt.call.messages, sampling)
+        sql = extract_sql(call.completion.text)
+        return Round(calls=(call,), sql=sql, execution=clip(self.run(sql)))
+
 
 SAMPLES = 5
 
