@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from msgspec.structs import replace
 
@@ -14,10 +14,30 @@ BUDGET = 3
 KEPT_ROWS = 50
 
 
-class Repair(ABC):
-    """Proposes candidates for a wrong first attempt until the check accepts one or the budget is spent."""
+class NamedSource(ABC):
+    """A source that a study chooses by name."""
 
     name: ClassVar[str]
+    summary: ClassVar[str]
+    """Where its episodes come from, as reports say it."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, model: LanguageModel, database: Database, *, budget: int) -> Self:
+        """Make the source, with its budget of rounds."""
+
+    @abstractmethod
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
+        """Make an effort of an attempt that is right or wrong; an episode only for a candidate that is accepted."""
+
+    @abstractmethod
+    def calls_in(self, rounds: float) -> float:
+        """Estimate the model calls of so many rounds, for plans."""
+
+
+class Repair(NamedSource):
+    """Proposes candidates for a wrong first attempt until the check accepts one or the budget is spent."""
+
     ends_on_repeat: ClassVar[bool] = False
     """Whether a candidate that was proposed before ends the repair: nothing new would be asked after it."""
 
@@ -25,6 +45,11 @@ class Repair(ABC):
         self.model = model
         self.database = database
         self.budget = budget
+
+    @classmethod
+    def of(cls, model: LanguageModel, database: Database, *, budget: int) -> Self:
+        """Make the source, with its budget of rounds."""
+        return cls(model, database, budget=budget)
 
     @abstractmethod
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
@@ -88,10 +113,16 @@ def clip(execution: Execution | None) -> Execution | None:
     return execution
 
 
-class FirstTry:
+class FirstTry(NamedSource):
     """Keeps answers that were right at once, with an empty trace."""
 
     name: ClassVar[str] = "success"
+    summary: ClassVar[str] = "first-try successes"
+
+    @classmethod
+    def of(cls, model: LanguageModel, database: Database, *, budget: int) -> Self:  # noqa: ARG003
+        """Make the source, which needs nothing."""
+        return cls()
 
     def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:  # noqa: ARG002
         """The first attempt itself, if it is right."""
@@ -102,20 +133,3 @@ class FirstTry:
     def calls_in(self, rounds: float) -> float:  # noqa: ARG002
         """It never asks."""
         return 0.0
-
-
-class Union:
-    """Keeps first-try successes, and repairs the rest; each episode names the source it came from."""
-
-    def __init__(self, repair: Repair, *, name: str = "union") -> None:
-        self.name = name
-        self.first = FirstTry()
-        self.rest = repair
-
-    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
-        """The success, or else a repair."""
-        return (self.first if right else self.rest).acquire(attempt, right=right, accept=accept)
-
-    def calls_in(self, rounds: float) -> float:
-        """What the repair takes."""
-        return self.rest.calls_in(rounds)

@@ -17,6 +17,7 @@ class Resample(Repair):
     """Asks the very prompt of the first attempt again, one sample a round."""
 
     name: ClassVar[str] = "T1"
+    summary: ClassVar[str] = "resampling without feedback"
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
         """One more sample of the solve prompt; its index tells recordings apart."""
@@ -33,6 +34,7 @@ class SelfVote(Repair):
     """Samples the solve prompt five times a round and elects the largest cluster of equal result sets."""
 
     name: ClassVar[str] = "T4"
+    summary: ClassVar[str] = "a self-vote"
 
     def __init__(
         self, model: LanguageModel, database: Database, *, budget: int = BUDGET, samples: int = SAMPLES

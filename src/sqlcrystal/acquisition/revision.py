@@ -3,19 +3,39 @@
 import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 from msgspec.structs import replace
 from sqlglot import exp
 
-from sqlcrystal.acquisition.repair import Repair, clip, greedy, previous_sql, same_words
+from sqlcrystal.acquisition.repair import (
+    FirstTry,
+    NamedSource,
+    Repair,
+    clip,
+    greedy,
+    previous_sql,
+    same_words,
+)
 from sqlcrystal.databases.layout import Layout, homes_of, join_path, keys_of, layout_of, owner_of, read_around
 from sqlcrystal.databases.parsing import Unparsable, grammar, parse, written
-from sqlcrystal.protocols import Database
+from sqlcrystal.protocols import Check, Database, LanguageModel
 from sqlcrystal.solving.dialect import dialect_name
 from sqlcrystal.solving.extract import extract_blocks, extract_sql
 from sqlcrystal.solving.prompt import render_execution, render_question, render_schema
-from sqlcrystal.types import Attempt, Call, Cell, Execution, Failure, Message, Probe, Question, Round, Rows
+from sqlcrystal.types import (
+    Attempt,
+    Call,
+    Cell,
+    Effort,
+    Execution,
+    Failure,
+    Message,
+    Probe,
+    Question,
+    Round,
+    Rows,
+)
 
 # ── T2: one bit ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -28,6 +48,7 @@ class OneBit(Repair):
     """Revises the last candidate; learns nothing but that it was wrong."""
 
     name: ClassVar[str] = "T2"
+    summary: ClassVar[str] = "retries on one bit"
     ends_on_repeat: ClassVar[bool] = True
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
@@ -231,6 +252,7 @@ class Probing(Repair):
     """Two calls a round: propose one to four probes, then revise with its SQL, its result and all reports in view."""
 
     name: ClassVar[str] = "T3"
+    summary: ClassVar[str] = "repair with the model's own probes, the paper's procedure"
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
         """Ask for probes, run them, ask for the revision."""
@@ -280,6 +302,7 @@ class LookFirst(Probing):
     """
 
     name: ClassVar[str] = "T3-look"
+    summary: ClassVar[str] = "repair with probes made for the model, our form of T3 for small models"
     ends_on_repeat: ClassVar[bool] = True
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
@@ -315,3 +338,37 @@ class LookFirst(Probing):
 def render_failure(execution: Execution | None) -> list[str]:
     """Why the previous query did not run, if it did not."""
     return [f"A query failed: {execution.message}"] if isinstance(execution, Failure) else []
+
+
+class Union(NamedSource):
+    """Keeps first-try successes, and repairs the rest; each episode names the source it came from."""
+
+    name: ClassVar[str] = "union"
+    summary: ClassVar[str] = "repairs and first-try successes"
+    repairs_by: ClassVar[type[Repair]] = Probing
+    """The source of its repairs, where it is made by name."""
+
+    def __init__(self, repair: Repair) -> None:
+        self.first = FirstTry()
+        self.rest = repair
+
+    @classmethod
+    def of(cls, model: LanguageModel, database: Database, *, budget: int) -> Self:
+        """Make the source around the one that repairs."""
+        return cls(cls.repairs_by.of(model, database, budget=budget))
+
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
+        """The success, or else a repair."""
+        return (self.first if right else self.rest).acquire(attempt, right=right, accept=accept)
+
+    def calls_in(self, rounds: float) -> float:
+        """What the repair takes."""
+        return self.rest.calls_in(rounds)
+
+
+class UnionLook(Union):
+    """Keeps first-try successes, and repairs the rest by T3-look."""
+
+    name: ClassVar[str] = "union-look"
+    summary: ClassVar[str] = f"{LookFirst.name} repairs and first-try successes"
+    repairs_by: ClassVar[type[Repair]] = LookFirst

@@ -17,6 +17,7 @@ from sqlcrystal.types import Cell
 
 TEAM_FILE = "sqlcrystal.toml"
 DEFAULT_STORE = "sqlcrystal.db"
+DEFAULT_RETRIEVER = "dense"
 
 _SECRET = re.compile(r"\$\{([^}]*)\}")
 _AT = re.compile(r" - at `\$\.?(.*)`$")
@@ -66,6 +67,8 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The share of questions answered without memory, to measure what memory is worth."""
     both_arms: bool = False
     """Whether both arms answer and one is shown: twice the calls, and an interval less than half as wide."""
+    retriever: str = DEFAULT_RETRIEVER
+    """How the cards of a question are found: a retriever of studies that keeps to one database."""
 
 
 class TeamFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from sqlcrystal.bank import FrozenBank
 from sqlcrystal.consumption.dense import Dense, Vectors
-from sqlcrystal.consumption.selection import Excluded, Roster, checked_width, highest
+from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach
+from sqlcrystal.consumption.selection import Roster, checked_width, highest
 from sqlcrystal.consumption.snapshots import Snapshots
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Bank, Embedder, Retriever
@@ -35,13 +37,22 @@ class ChanceIndex:
         self.numbers = np.array(numbers, dtype=np.uint64)
 
 
-class Random:
+class Random(NamedRetriever):
     """Same database, at random: the draw depends on the seed, the question and the cards, and on nothing else."""
+
+    name: ClassVar[str] = "random"
+    summary: ClassVar[str] = "random cards, same database"
+    seeded: ClassVar[bool] = True
 
     def __init__(self, *, seed: int) -> None:
         """Draw by this seed."""
         self._seed = seed
         self._snapshots = Snapshots(ChanceIndex)
+
+    @classmethod
+    def of(cls, reach: Reach) -> Self:
+        """Make the retriever with the seed."""
+        return cls(seed=reach.seed)
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """At most k cards of the question's database; the score is the lot each card drew, in [0, 1)."""
@@ -54,8 +65,16 @@ class Random:
         return index.roster.ranked(places, lots[places].astype(np.float64), k)
 
 
-class Nothing:
+class Nothing(NamedRetriever):
     """No memory: the arm every other one is measured against."""
+
+    name: ClassVar[str] = "none"
+    summary: ClassVar[str] = "no cards"
+
+    @classmethod
+    def of(cls, reach: Reach) -> Self:  # noqa: ARG003
+        """Make the retriever, which needs nothing."""
+        return cls()
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:  # noqa: ARG002
         """No cards, whatever is asked."""
@@ -195,12 +214,21 @@ def _reason(card: Card, cards: Sequence[Card]) -> str:
     return f"{same} of the database's {len(cards)} cards have this SQL, more than half"
 
 
-class Foreign:
+class Foreign(NamedRetriever):
     """Every database but the question's own, pooled and ranked by the cosine of question to question."""
+
+    name: ClassVar[str] = "foreign"
+    summary: ClassVar[str] = "cards of other databases"
+    crosses_databases: ClassVar[bool] = True
 
     def __init__(self, embedder: Embedder) -> None:
         """Search each database by its own index, and merge."""
         self._dense = Dense(embedder)
+
+    @classmethod
+    def of(cls, reach: Reach) -> Self:
+        """Make the retriever over the embedder."""
+        return cls(reach.embedder())
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """At most k cards of the other databases, nearest first."""
@@ -212,14 +240,23 @@ class Foreign:
         return neighbours[: checked_width(k)]
 
 
-class SchemaSimilar:
+class SchemaSimilar(NamedRetriever):
     """The one other database whose schema is nearest by the cosine of its DDL, ranked by question to question."""
 
+    name: ClassVar[str] = "schema-similar"
+    summary: ClassVar[str] = "cards of the database with the most similar schema"
+    crosses_databases: ClassVar[bool] = True
+
     def __init__(self, embedder: Embedder, schema_of: Callable[[str], str]) -> None:
-        """`schema_of` gives the DDL of a database by its name."""
+        """Compare schemas by their DDL, which `schema_of` gives for the name of a database."""
         self._vectors = Vectors.of(embedder)
         self._dense = Dense(self._vectors)
         self._schema_of = schema_of
+
+    @classmethod
+    def of(cls, reach: Reach) -> Self:
+        """Make the retriever over the embedder and the schemas."""
+        return cls(reach.embedder(), reach.schema_of)
 
     def neighbour(self, database: str, bank: Bank) -> tuple[str, float] | None:
         """The nearest other database that has cards, and the cosine; ties go to the first name."""

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from threading import Lock
-from typing import TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlcrystal.consumption.selection import Excluded, Roster, checked_width, contenders
+from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach
+from sqlcrystal.consumption.selection import Roster, checked_width, contenders
 from sqlcrystal.consumption.snapshots import Snapshots
 from sqlcrystal.protocols import Bank, Embedder
 from sqlcrystal.types import Card, Question, Retrieved
@@ -162,9 +163,11 @@ def _dots(matrix: NDArray[Number], vector: NDArray[Number]) -> NDArray[Number]:
     return matrix @ vector
 
 
-class Dense:
+class Dense(NamedRetriever):
     """Same database, nearest questions first: cosine of question to question."""
 
+    name: ClassVar[str] = "dense"
+    summary: ClassVar[str] = "cards nearest in meaning, same database"
     key = staticmethod(by_question)
 
     def __init__(self, embedder: Embedder) -> None:
@@ -173,6 +176,11 @@ class Dense:
         self._snapshots = Snapshots(
             lambda cards: DenseIndex(cards, self.key, self._vectors), extend=lambda index, cards: index.extended(cards)
         )
+
+    @classmethod
+    def of(cls, reach: Reach) -> Self:
+        """Make the retriever over the embedder."""
+        return cls(reach.embedder())
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """At most k cards of the question's database, nearest first."""
@@ -194,6 +202,8 @@ class Dense:
 class Payload(Dense):
     """Same database, by a key that holds the card's content beside its question."""
 
+    name: ClassVar[str] = "payload"
+    summary: ClassVar[str] = "cards whose payload matches, too"
     key = staticmethod(by_payload)
 
 
@@ -203,6 +213,9 @@ class Mmr(Dense):
     Each step takes the card with the highest balance · cos(question, card) - (1 - balance) · max(0, the highest cosine
     to a chosen card), which is the card's score; cards beyond the `pool` nearest are not considered.
     """
+
+    name: ClassVar[str] = "mmr"
+    summary: ClassVar[str] = "near cards that differ from each other"
 
     def __init__(self, embedder: Embedder, *, balance: float = 0.5, pool: int = 50) -> None:
         """Weigh relevance by `balance` in [0, 1], and choose among the `pool` nearest (at least 4 k)."""

@@ -3,12 +3,13 @@
 import logging
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlcrystal.consumption.selection import Excluded, Roster, checked_width, highest
+from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach
+from sqlcrystal.consumption.selection import Roster, checked_width, highest
 from sqlcrystal.consumption.snapshots import Snapshots
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Bank
@@ -50,13 +51,21 @@ class LexicalIndex:
         return scores
 
 
-class Bm25:
+class Bm25(NamedRetriever):
     """Same database, by the words that questions share."""
+
+    name: ClassVar[str] = "bm25"
+    summary: ClassVar[str] = "cards nearest in words, same database"
 
     def __init__(self) -> None:
         """Build each index when it is first asked for; that the package is missing is told now."""
         _bm25s()
         self._snapshots = Snapshots(LexicalIndex)
+
+    @classmethod
+    def of(cls, reach: Reach) -> Self:  # noqa: ARG003
+        """Make the retriever, which needs nothing."""
+        return cls()
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
         """At most k cards of the question's database, the most words in common first."""

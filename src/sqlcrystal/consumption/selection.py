@@ -3,15 +3,13 @@
 from bisect import bisect
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sqlcrystal.consumption.retriever import Excluded
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.types import Card, CardId, Retrieved
-
-Excluded: TypeAlias = CardId | frozenset[CardId] | None
 
 DECIMALS = 6
 """Scores are rounded to this many places, below what threads and BLAS kernels change, so that equal cards tie."""

@@ -17,6 +17,7 @@ from sqlcrystal.errors import RecordingMiss
 from sqlcrystal.models.recorded import Peeking
 from sqlcrystal.planning.foresight import Foresight, foresee
 from sqlcrystal.protocols import Embedder, LanguageModel
+from sqlcrystal.study.design import gate_of
 from sqlcrystal.study.holdings import Holdings
 from sqlcrystal.study.opening import Opened, open_study
 from sqlcrystal.study.setting import SETTINGS
@@ -157,15 +158,15 @@ class Planner:
         if not unit.arm or not (unit.fills is not None or SETTINGS[unit.setting].repairs):
             return 0.0
         arm = self.performer.design.arm(unit.arm).arm
-        ungated = unit.fills is not None and arm.admission == "ungated"
+        takes_first = unit.fills is not None and assembly.REGIMES[gate_of(arm.admission)[0]].takes_first
         database = self.performer.world.database(unit.question.database)
         source = assembly.source(arm.source, model=self.peek, database=database, budget=self.study.budget)
         calls = 0.0
         memory = unit.arm if unit.needs else ""
         if self._first_time(arm.source, memory, *unit.question.key):
-            calls += source.calls_in(1.0 if ungated else max(1.0, self.study.budget * ROUNDS_USED))
-        capsule = unit.fills is not None and arm.writer.startswith("W5")
-        if capsule and self._first_time(arm.source, arm.writer, *unit.question.key):
+            calls += source.calls_in(1.0 if takes_first else max(1.0, self.study.budget * ROUNDS_USED))
+        asks = unit.fills is not None and assembly.WRITERS[arm.writer].calls_model
+        if asks and self._first_time(arm.source, arm.writer, *unit.question.key):
             calls += YIELD
         return share * calls
 

@@ -168,7 +168,7 @@ class Crystal:
         bank = self.desk.bank
         if not bank.cards(name):
             return []
-        return list(self.desk.retriever.retrieve(asking.as_question(text, name), bank, k=limit))
+        return list(self.desk.retriever().retrieve(asking.as_question(text, name), bank, k=limit))
 
     def card(self, card_id: str) -> Entry:
         """One card with the episode it came from and what was done to it."""

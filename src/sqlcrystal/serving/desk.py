@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from sqlcrystal.bank import FrozenBank
-from sqlcrystal.config import DatabaseEntry, TeamFile, is_url, model_table, resolve_secrets
+from sqlcrystal.config import DEFAULT_RETRIEVER, DatabaseEntry, TeamFile, is_url, model_table, resolve_secrets
 from sqlcrystal.consumption.memory import BankMemory, NoMemory
 from sqlcrystal.databases import open_database
 from sqlcrystal.errors import ConfigError, UserError
@@ -48,7 +48,7 @@ class Desk:
         self._lock = RLock()
         self._model: LanguageModel | None = None
         self._embedder: Embedder | None = None
-        self._retriever: Retriever | None = None
+        self._retrievers: SingleFlight[str, Retriever] = SingleFlight()
         self._store: Store | None = None
         self._sites: SingleFlight[str, Site] = SingleFlight()
         self._opened: list[Database] = []
@@ -56,6 +56,8 @@ class Desk:
         self._remembered: set[str] = set()
         self._heard: dict[str, str] = {}
         self._allowed: dict[str, bool] = {}
+        for name, entry in team.databases.items():
+            _check_retriever(name, entry)
 
     def allow(self, *, replay: bool = False) -> None:
         """Allow for this session, over all databases, what the settings of one may allow for good."""
@@ -168,17 +170,27 @@ class Desk:
         """What questions over a database may be told; `own` lets a question see the card that came from itself."""
         if self.team.cards == 0 or not self.store_exists() or not self.store.bank.serves(site.name):
             return NoMemory()
-        return BankMemory(self.store.bank, self.retriever, k=self.team.cards, own=own)
+        return BankMemory(self.store.bank, self.retriever_of(site.name), k=self.team.cards, own=own)
 
-    @property
-    def retriever(self) -> Retriever:
-        """How cards are found: by meaning; the same as a study's `dense`, for banks of any size."""
-        with self._lock:
-            if self._retriever is None:
-                from sqlcrystal.consumption.indexed import Indexed
+    def retriever(self, name: str = DEFAULT_RETRIEVER) -> Retriever:
+        """Find cards by meaning, the same as a study's `dense` but for banks of any size; or as the name says."""
+        return self._retrievers.get(name, lambda: self._make_retriever(name))
 
-                self._retriever = Indexed(self._vectors())
-            return self._retriever
+    def retriever_of(self, name: str) -> Retriever:
+        """Find cards as the settings of a database say."""
+        entry = self._named_here.get(name) or self.team.databases.get(name)
+        return self.retriever(entry.retriever if entry is not None else DEFAULT_RETRIEVER)
+
+    def _make_retriever(self, name: str) -> Retriever:
+        if name == DEFAULT_RETRIEVER:
+            from sqlcrystal.consumption.indexed import Indexed
+
+            return Indexed(self._vectors())
+        from sqlcrystal.assembly import retriever_in_service
+        from sqlcrystal.consumption.retriever import Reach
+
+        reach = Reach(self._vectors, lambda name: self.site(name).database.schema(), self.team.seed)
+        return retriever_in_service(name, key="retriever").of(reach)
 
     def _vectors(self) -> Embedder:
         with self._lock:
@@ -256,7 +268,8 @@ class Desk:
                 self._embedder.close()
             if self._store is not None:
                 self._store.close()
-            self._model = self._embedder = self._retriever = self._store = None
+            self._retrievers = SingleFlight()
+            self._model = self._embedder = self._store = None
 
 
 def _open(entry: DatabaseEntry, name: str | None) -> Database:
@@ -270,6 +283,14 @@ def _open(entry: DatabaseEntry, name: str | None) -> Database:
         )
     except OSError as error:
         raise UserError(f"database {name or entry.url}: cannot be opened ({error.strerror})") from error
+
+
+def _check_retriever(name: str, entry: DatabaseEntry) -> None:
+    """Refuse a retriever that is no choice, before anybody asks; the usual one needs no look at the table."""
+    if entry.retriever != DEFAULT_RETRIEVER:
+        from sqlcrystal.assembly import retriever_in_service
+
+        retriever_in_service(entry.retriever, key=f"databases.{name}.retriever")
 
 
 def current_user() -> str:

@@ -23,7 +23,7 @@ SOURCES = {"allowed": "T3-look", "never": "T2"}
 def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify: Notify) -> Draft:
     """Answer, and repair within the budget what the engine complains of."""
     database = OnceEach(presented(site, question))
-    solver: Solver = SingleShot(ClockedModel(desk.model), database)
+    solver: Solver = SingleShot(ClockedModel(desk.model), database, header_of=_header)
     if site.entry.fallback:
         from sqlcrystal.solving.fallback import Fallback
 
@@ -49,6 +49,12 @@ def solve(desk: Desk, site: Site, question: Question, *, memory: Memory, notify:
     if draft.repaired:
         notify(_result("repaired", sql, draft.execution))
     return draft
+
+
+def _header(writer: str) -> str:
+    from sqlcrystal.assembly import header  # whose stages a question without cards need not load before the model
+
+    return header(writer)
 
 
 def presented(site: Site, question: Question) -> Database:

@@ -22,4 +22,4 @@ def warm_up(desk: Desk, *, seconds: float = SECONDS) -> None:
             if monotonic() > until:
                 return
             if desk.store_exists() and desk.store.bank.serves(name):
-                desk.retriever.retrieve(as_question("How many are there?", name), desk.store.bank, k=1)
+                desk.retriever_of(name).retrieve(as_question("How many are there?", name), desk.store.bank, k=1)

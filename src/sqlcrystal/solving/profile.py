@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 from sqlglot import exp
@@ -10,6 +11,7 @@ from sqlglot import exp
 from sqlcrystal.databases.layout import keys_of, spelled_layout
 from sqlcrystal.databases.parsing import grammar
 from sqlcrystal.protocols import Database
+from sqlcrystal.solving.fallback import Fallback
 from sqlcrystal.solving.presentation import Excerpt
 from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Cell, Question, Row, Rows
@@ -46,9 +48,20 @@ class ColumnProfile(Struct, frozen=True):
 class Profiled(SingleShot):
     """Shows what the columns hold after the schema; never to be used where values may not leave the database."""
 
+    name: ClassVar[str] = "profiled"
+    summary: ClassVar[str] = "sees what the columns hold"
+
     def shown(self, question: Question) -> Database:
         """Add the profile to the schema; a database that remembers its results need not be read again for it."""
         return Excerpt(self.database, with_profile(self.database.schema(), read_profile(self.database), question))
+
+
+class ProfiledFallback(Fallback):
+    """Chooses between two answers that both see what the columns hold."""
+
+    name: ClassVar[str] = "profiled-fallback"
+    summary: ClassVar[str] = "sees what the columns hold, and answers without cards where only that shows no sign"
+    chooses_between: ClassVar[type[SingleShot]] = Profiled
 
 
 def read_profile(database: Database) -> tuple[ColumnProfile, ...]:

@@ -10,6 +10,7 @@ from sqlcrystal import assembly
 from sqlcrystal.bank import FrozenBank
 from sqlcrystal.consumption.controls import Mispaired, counts_of, fraction, matched, mispair
 from sqlcrystal.consumption.memory import BankMemory, CardOrder
+from sqlcrystal.consumption.retriever import Reach
 from sqlcrystal.ledger.records import BankedCard
 from sqlcrystal.protocols import Embedder, Retriever
 from sqlcrystal.single_flight import SingleFlight
@@ -90,10 +91,10 @@ class Memories:
     def _retriever(self, name: str, seed: int) -> Retriever:
         def make() -> Retriever:
             embedder = partial(self._embedder.get, None, self._load_embedder)
-            reach = assembly.Reach(embedder, lambda name: self._world.database(name).schema(), seed)
+            reach = Reach(embedder, lambda name: self._world.database(name).schema(), seed)
             return assembly.retriever(name, reach=reach)
 
-        return self._retrievers.get((name, seed if name == "random" else 0), make)
+        return self._retrievers.get((name, seed if assembly.RETRIEVERS[name].seeded else 0), make)
 
     def _load_embedder(self) -> Embedder:
         """Weights are read with the first text, so one is embedded at once that will be asked for anyway."""

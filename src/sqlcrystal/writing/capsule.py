@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import msgspec
 from msgspec import Struct
@@ -192,10 +192,18 @@ class CapsuleWriter(DiffMode):
     """W5: the labelled diff, then the capsule's fields that survived the fence."""
 
     name: ClassVar[str] = "W5"
+    header: ClassVar[str] = "[Repair capsules of similar solved questions]"
+    summary: ClassVar[str] = "capsule written by the model"
+    calls_model: ClassVar[bool] = True
 
     def __init__(self, database: Database, model: LanguageModel) -> None:
         super().__init__(database)
         self.model = model
+
+    @classmethod
+    def of(cls, database: Database, model: LanguageModel) -> Self:
+        """Make the writer for one database and model."""
+        return cls(database, model)
 
     def compose(self, episode: Episode) -> tuple[str, tuple[Call, ...]]:
         """The labelled diff and the capsule."""
@@ -208,6 +216,8 @@ class LessonWriter(CapsuleWriter):
     """W5-lesson: the capsule's lesson alone, without any SQL."""
 
     name: ClassVar[str] = "W5-lesson"
+    header: ClassVar[str] = "[Repair lessons of similar solved questions]"
+    summary: ClassVar[str] = "the capsule's lesson alone, without SQL"
 
     def compose(self, episode: Episode) -> tuple[str, tuple[Call, ...]]:
         """The lesson, if it survived the fence."""

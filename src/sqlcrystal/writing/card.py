@@ -4,8 +4,9 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from sqlcrystal.protocols import Database, LanguageModel
 from sqlcrystal.types import Admitted, Call, Card, CardId, Episode, Execution, Failure, Probe, Round, Written
 
 WORD_PIECE = re.compile(r"[^\W\d_]{1,5}|\d{1,3}|[^\w\s]|_")
@@ -15,6 +16,18 @@ class CardWriter(ABC):
     """Renders an episode as the text that later questions see; a subclass renders it, or composes it with a model."""
 
     name: ClassVar[str]
+    header: ClassVar[str]
+    """The line above its cards in a prompt: neutral, so that no writer receives extra instruction."""
+    summary: ClassVar[str]
+    """What its card is, as reports say it."""
+    calls_model: ClassVar[bool] = False
+    permutable: ClassVar[bool] = False
+    """Whether its card is `render_pair` of a question and its SQL, so that it can be rendered with another's."""
+
+    @classmethod
+    def of(cls, database: Database, model: LanguageModel) -> Self:  # noqa: ARG003
+        """Make the writer for one database; a subclass takes of the two what it needs."""
+        return cls(database.fingerprint)
 
     def __init__(self, fingerprint: Callable[[], str]) -> None:
         """`fingerprint` names the schema that the SQL was seen to run under."""
@@ -50,6 +63,19 @@ class CardWriter(ABC):
         return Written(card, calls)
 
 
+class DatabaseCardWriter(CardWriter):
+    """A writer that looks at the database, for its dialect or its schema."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database.fingerprint)
+        self.database = database
+
+    @classmethod
+    def of(cls, database: Database, model: LanguageModel) -> Self:  # noqa: ARG003
+        """Make the writer for one database."""
+        return cls(database)
+
+
 def card_id(episode: Episode, writer: str) -> CardId:
     """The same episode, written the same way, is the same card: a digest of database, writer, question and SQL."""
     question = episode.question
@@ -81,6 +107,9 @@ class Verbatim(CardWriter):
     """Keeps the question and the query, and nothing else."""
 
     name: ClassVar[str] = "W0"
+    header: ClassVar[str] = "[Similar solved questions and their final SQL]"
+    summary: ClassVar[str] = "question and corrected query, verbatim"
+    permutable: ClassVar[bool] = True
 
     def render(self, episode: Episode) -> str:
         """Question and query."""
@@ -94,6 +123,8 @@ class Trace(CardWriter):
     """Keeps every reply, every probe with what it returned, and every verdict of the repair."""
 
     name: ClassVar[str] = "W1"
+    header: ClassVar[str] = "[Repair traces of similar solved questions]"
+    summary: ClassVar[str] = "the whole repair trace"
 
     def render(self, episode: Episode) -> str:
         """The first attempt, the rounds, the final query."""

@@ -2,9 +2,8 @@
 
 from typing import ClassVar
 
-from sqlcrystal.protocols import Database
 from sqlcrystal.types import Episode
-from sqlcrystal.writing.card import CardWriter, fence_sql, one_line
+from sqlcrystal.writing.card import DatabaseCardWriter, fence_sql, one_line
 from sqlcrystal.writing.diff import QUERY, ClauseDiff, diff
 from sqlcrystal.writing.modes import modes
 
@@ -33,14 +32,12 @@ def guard(modes: tuple[str, ...]) -> str:
     return GUARDS[modes[0]] if modes else ""
 
 
-class Diff(CardWriter):
+class Diff(DatabaseCardWriter):
     """W2: the clauses that changed."""
 
     name: ClassVar[str] = "W2"
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database.fingerprint)
-        self.database = database
+    header: ClassVar[str] = "[Repair diffs of similar solved questions]"
+    summary: ClassVar[str] = "bare diff of the query"
 
     def render(self, episode: Episode) -> str:
         """The diff without a label."""
@@ -70,6 +67,8 @@ class DiffMode(Diff):
     """W3: the diff with its failure modes."""
 
     name: ClassVar[str] = "W3"
+    header: ClassVar[str] = "[Repair diffs of similar solved questions]"
+    summary: ClassVar[str] = "diff with its failure mode"
 
     def render(self, episode: Episode) -> str:
         """The labelled diff."""
@@ -81,6 +80,8 @@ class Anchor(DiffMode):
     """W3+A: the labelled diff, paired with the corrected query."""
 
     name: ClassVar[str] = "W3+A"
+    header: ClassVar[str] = "[Repair diffs of similar solved questions and their final SQL]"
+    summary: ClassVar[str] = "diff with its failure mode, the corrected query beneath (anchor)"
 
     def render(self, episode: Episode) -> str:
         """The labelled diff, then the query in full."""
@@ -91,6 +92,8 @@ class DiffGuard(DiffMode):
     """W4: the labelled diff, with the fixed guard of its first failure mode."""
 
     name: ClassVar[str] = "W4"
+    header: ClassVar[str] = "[Repair diffs with applicability guards of similar solved questions]"
+    summary: ClassVar[str] = "diff with a guard that says when it applies"
 
     def render(self, episode: Episode) -> str:
         """The labelled diff, then when it applies."""
