@@ -92,7 +92,7 @@ RETRIEVERS: dict[str, type[NamedRetriever]] = by_name(
 
 
 class Regime(NamedTuple):
-    """Who decides in one regime of admission: whether repair is due, which candidate ends it, what becomes a card."""
+    """The checks of one regime of admission: whether repair is due, which candidate ends it, which becomes a card."""
 
     trigger: Check
     accept: Check
@@ -100,7 +100,7 @@ class Regime(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """What a regime may need of a benchmark's question: its database, and the bit of a judge who knows gold."""
+    """A benchmark's question as a regime may need it: with its database, and the bit of a judge who knows gold."""
 
     question: Question
     database: Database
@@ -123,11 +123,11 @@ class RegimeKind(NamedTuple):
     summary: str
     make: Callable[[Bench], Regime]
     takes_first: bool = False
-    """Whether the first candidate ends the repair, whatever it is."""
+    """Whether any first candidate ends the repair."""
 
 
-# What a benchmark can feed; the other verifiers need a person, a rule or a service. Without a gate the bit still says
-# whether repair is due, so that all arms repair the same questions, and then the first candidate is taken.
+# The regimes that a benchmark can feed; the other verifiers need a person, a rule or a service. Without a gate the bit
+# still says whether repair is due, so that all arms repair the same questions; then the first candidate is taken.
 REGIMES: dict[str, RegimeKind] = {
     Oracle.signal: RegimeKind(
         "checked against gold's result before storage",

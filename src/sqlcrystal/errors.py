@@ -1,10 +1,10 @@
-"""The exception tree: what a caller may catch, and who is at fault.
+"""The exception tree, by fault: the user's, the world's or the store's.
 
 SqlcrystalError
 ├── UserError              a mistake the user can mend: one line, exit code 2
 │   ├── ConfigError        an unknown name or a bad value in a setting, study file or flag
 │   └── DataError          a file that is missing, broken or does not fit the benchmark
-├── InfrastructureError    the world failed, nobody's answer was wrong
+├── InfrastructureError    the world failed, and no answer was wrong
 │   ├── DatabaseError      a database cannot be opened or reached
 │   ├── CheckError         an external check gave no verdict: it cannot run, is late, or speaks out of turn
 │   └── ModelError         a model call failed for good

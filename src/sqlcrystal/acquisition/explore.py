@@ -79,7 +79,7 @@ class Explore(Repair):
         return Round(calls=calls, sql=sql, execution=clip(self.run(sql)), probes=probes)
 
     def calls_in(self, rounds: float) -> float:
-        """Probes and answer, each a call; there is one round at most."""
+        """Count probes and answer, each a call; there is one round at most."""
         return 2 * min(rounds, 1.0)
 
 

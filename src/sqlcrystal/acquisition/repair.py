@@ -19,7 +19,7 @@ class NamedSource(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """Where its episodes come from, as reports say it."""
+    """The origin of its episodes in a few words, for reports."""
 
     @classmethod
     @abstractmethod
@@ -53,7 +53,7 @@ class Repair(NamedSource):
 
     @abstractmethod
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
-        """One round's candidate; `past` holds the rounds before it."""
+        """Propose one round's candidate; `past` holds the rounds before it."""
 
     def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
         """Leave a right attempt alone; spend the budget on a wrong one."""
@@ -73,26 +73,26 @@ class Repair(NamedSource):
         return Effort(attempt=attempt, source=self.name, right_at_once=right, rounds=tuple(rounds), episode=episode)
 
     def calls_in(self, rounds: float) -> float:
-        """As many as there are rounds, unless a subclass asks more often."""
+        """Count as many as there are rounds, unless a subclass asks more often."""
         return rounds
 
     def ask(self, purpose: str, messages: tuple[Message, ...], sampling: Sampling) -> Call:
-        """One model call, on the record."""
+        """Call the model once, on the record."""
         completion = self.model.chat(messages, sampling=sampling)
         return Call(purpose=purpose, messages=messages, sampling=sampling, completion=completion)
 
     def run(self, sql: str | None) -> Execution | None:
-        """What a candidate returns; nothing for no candidate."""
+        """Run a candidate; nothing for no candidate."""
         return None if sql is None else self.database.execute(sql)
 
 
 def greedy(attempt: Attempt) -> Sampling:
-    """The attempt's token budget, without sampling."""
+    """Keep the attempt's token budget, without sampling."""
     return replace(attempt.call.sampling, temperature=0.0, index=0)
 
 
 def previous_sql(attempt: Attempt, past: Sequence[Round]) -> str | None:
-    """The candidate before this round: the last round's, or else the first attempt's."""
+    """Give the candidate before this round: the last round's, or else the first attempt's."""
     return next((earlier.sql for earlier in reversed(past) if earlier.sql is not None), attempt.sql)
 
 
@@ -107,7 +107,7 @@ def same_words(sql: str | None, other: str | None) -> bool:
 
 
 def clip(execution: Execution | None) -> Execution | None:
-    """What the trace keeps of an execution: its first rows, so that a wrong cross join does not fill the disk."""
+    """Keep the first rows of an execution, so that a wrong cross join does not fill the disk."""
     if isinstance(execution, Rows) and len(execution.rows) > KEPT_ROWS:
         return replace(execution, rows=execution.rows[:KEPT_ROWS])
     return execution
@@ -125,11 +125,11 @@ class FirstTry(NamedSource):
         return cls()
 
     def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:  # noqa: ARG002
-        """The first attempt itself, if it is right."""
+        """Keep the first attempt itself, if it is right."""
         kept = right and attempt.sql is not None
         episode = Episode(attempt=attempt, source=self.name, sql=attempt.sql or "") if kept else None
         return Effort(attempt=attempt, source=self.name, right_at_once=right, episode=episode)
 
     def calls_in(self, rounds: float) -> float:  # noqa: ARG002
-        """It never asks."""
+        """Count none: it never asks."""
         return 0.0

@@ -20,7 +20,7 @@ class Resample(Repair):
     summary: ClassVar[str] = "resampling without feedback"
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
-        """One more sample of the solve prompt; its index tells recordings apart."""
+        """Draw one more sample of the solve prompt; its index tells recordings apart."""
         sampling = replace(attempt.call.sampling, temperature=TEMPERATURE, index=len(past) + 1)
         call = self.ask("sample", attempt.call.messages, sampling)
         sql = extract_sql(call.completion.text)
@@ -61,14 +61,14 @@ class SelfVote(Repair):
         return Round(calls=calls, sql=sql, execution=clip(execution))
 
     def calls_in(self, rounds: float) -> float:
-        """A call for every sample."""
+        """Count a call for every sample."""
         return self.samples * rounds
 
 
 def elect(ballots: Sequence[tuple[str, Execution]]) -> tuple[str, Execution] | None:
-    """The first member of the largest cluster; of equally large ones, the cluster whose first member came earliest.
+    """Elect the first member of the largest cluster; of equally large ones, the cluster whose first member came first.
 
-    Two results are one cluster when they are the same set of rows. A failure never votes; if all fail, nobody wins.
+    Two results are one cluster when they are the same set of rows. A failure never votes; if all fail, none wins.
     """
     clusters: dict[Hashable, list[tuple[str, Execution]]] = {}
     for sql, execution in ballots:

@@ -52,7 +52,7 @@ class OneBit(Repair):
     ends_on_repeat: ClassVar[bool] = True
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
-        """One revision of the previous candidate."""
+        """Revise the previous candidate once."""
         messages = revise_prompt(
             schema=self.database.schema(),
             dialect=self.database.dialect,
@@ -65,7 +65,7 @@ class OneBit(Repair):
 
 
 def revise_prompt(*, schema: str, dialect: str, question: Question, previous: str | None) -> tuple[Message, Message]:
-    """The paper's one-bit REVISE prompt."""
+    """Write the paper's one-bit REVISE prompt."""
     name = dialect_name(dialect)
     user = "\n".join(
         [
@@ -80,7 +80,7 @@ def revise_prompt(*, schema: str, dialect: str, question: Question, previous: st
 
 
 def render_previous(sql: str | None) -> str:
-    """The previous candidate's section."""
+    """Write the previous candidate's section."""
     return "[Previous SQL]\n" + (f"```sql\n{sql}\n```" if sql else "(the reply held no SQL)")
 
 
@@ -107,12 +107,12 @@ def run_probes(database: Database, queries: Sequence[str]) -> tuple[Probe, ...]:
 
 
 def report(probes: Sequence[Probe]) -> list[str]:
-    """What each probe showed; one row beyond the cap only says that there are more."""
+    """Write a line for each probe; one row beyond the cap only says that there are more."""
     return [_shown(probe) for probe in probes] or ["(no probe could be read from the reply)"]
 
 
 def cap(sql: str, dialect: str) -> str:
-    """The probe with a LIMIT that keeps the database from sending more than is shown."""
+    """Add a LIMIT to the probe that keeps the database from sending more than is shown."""
     try:
         query = parse(sql, dialect)
     except Unparsable:
@@ -144,7 +144,7 @@ def _shown(probe: Probe) -> str:
 
 
 def _quoted(cell: Cell) -> str:
-    """A value as SQL would write it, so that an empty string can be told from NULL and '7' from 7."""
+    """Write a value as SQL would, so that an empty string can be told from NULL and '7' from 7."""
     if isinstance(cell, str):
         return f"'{cell if len(cell) <= SHOWN_CELL else cell[: SHOWN_CELL - 1] + '…'}'"
     return "NULL" if cell is None else str(cell)
@@ -164,7 +164,7 @@ class Suspects(NamedTuple):
 
 
 def suspects(sql: str | None, schema: str, dialect: str) -> Suspects:
-    """The columns that a query compares with a value, calculates with or sorts by, filters first."""
+    """Find the columns that a query compares with a value, calculates with or sorts by, filters first."""
     try:
         query = parse(sql or "", dialect)
     except Unparsable:
@@ -216,7 +216,7 @@ def _near(name: str, layout: Layout) -> str:
 
 
 def _leant_on(query: exp.Expr) -> Iterator[exp.Column]:
-    """Columns beside a literal, then those calculated with or sorted by; join keys and counts are no suspects."""
+    """Find columns beside a literal, then those calculated with or sorted by; join keys and counts are no suspects."""
     for predicate in query.find_all(exp.Predicate):
         if any(_beside(predicate, value) for value in predicate.find_all(exp.Literal, exp.Null)):
             yield from (column for column in predicate.find_all(exp.Column) if _beside(predicate, column))
@@ -226,7 +226,7 @@ def _leant_on(query: exp.Expr) -> Iterator[exp.Column]:
 
 
 def _beside(predicate: exp.Expr, node: exp.Expr) -> bool:
-    """Whether the node belongs to this comparison and not to one inside a subquery of it."""
+    """Tell whether the node belongs to this comparison and not to one inside a subquery of it."""
     return node.find_ancestor(exp.Predicate) is predicate
 
 
@@ -266,18 +266,18 @@ class Probing(Repair):
         return Round(calls=(asked, revised), sql=sql, execution=clip(self.run(sql)), probes=probes)
 
     def calls_in(self, rounds: float) -> float:
-        """Probes and revision, each a call."""
+        """Count probes and revision, each a call."""
         return 2 * rounds
 
     def describe(self, attempt: Attempt, previous: str | None, execution: Execution | None) -> str:
-        """What both calls are told: schema, question, previous SQL, and what it returned."""
+        """Write for both calls: schema, question, previous SQL and its result."""
         sections = [render_schema(self.database.schema()), render_question(attempt.question), render_previous(previous)]
         if execution is not None:
             sections.append(f"[What it returned]\n{render_execution(execution, rows=SHOWN_ROWS, cell=SHOWN_CELL)}")
         return "\n".join(sections)
 
     def prompt(self, system: str, *sections: str) -> tuple[Message, Message]:
-        """A system prompt and the sections, in the database's dialect; the sections before the last are verbatim."""
+        """Write a system prompt and sections in the database's dialect; the sections before the last are verbatim."""
         name = dialect_name(self.database.dialect)
         *opening, closing = sections
         user = "\n".join([*opening, closing.format(dialect=name)])
@@ -285,7 +285,7 @@ class Probing(Repair):
 
 
 def render_facts(facts: Sequence[str]) -> str:
-    """The section with what the probes revealed."""
+    """Write the section with what the probes revealed."""
     return "\n".join(["[Database probes and what they revealed]", *(f"- {fact}" for fact in facts)])
 
 
@@ -324,11 +324,11 @@ class LookFirst(Probing):
         return Round(calls=tuple(calls), sql=sql, execution=clip(self.run(sql)), probes=tuple(probes))
 
     def calls_in(self, rounds: float) -> float:
-        """The first round mostly needs no call for probes."""
+        """Count two a round but for the first, which mostly needs no call for probes."""
         return max(2 * rounds - 1, 0.0)
 
     def ask_for_probes(self, attempt: Attempt, previous: str | None, returned: Execution | None) -> Call:
-        """The model's own probes, in few tokens: a small model's long list repeats itself."""
+        """Ask for the model's own probes, in few tokens: a small model's long list repeats itself."""
         sampling = greedy(attempt)
         short = replace(sampling, max_tokens=min(PROBE_TOKENS, sampling.max_tokens))
         situation = self.describe(attempt, previous, returned)
@@ -336,7 +336,7 @@ class LookFirst(Probing):
 
 
 def render_failure(execution: Execution | None) -> list[str]:
-    """Why the previous query did not run, if it did not."""
+    """Write why the previous query did not run, if it did not."""
     return [f"A query failed: {execution.message}"] if isinstance(execution, Failure) else []
 
 
@@ -358,11 +358,11 @@ class Union(NamedSource):
         return cls(cls.repairs_by.of(model, database, budget=budget))
 
     def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
-        """The success, or else a repair."""
+        """Keep the success, or else repair."""
         return (self.first if right else self.rest).acquire(attempt, right=right, accept=accept)
 
     def calls_in(self, rounds: float) -> float:
-        """What the repair takes."""
+        """Count what the repair takes."""
         return self.rest.calls_in(rounds)
 
 

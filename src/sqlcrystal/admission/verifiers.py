@@ -53,12 +53,12 @@ class Noisy:
         self.clock = clock
 
     def flips(self, question: Question) -> bool:
-        """Whether this question's decision is turned around."""
+        """Tell whether this question's decision is turned around."""
         digest = hashlib.sha256(f"{self.seed}\0{question.database}\0{question.id}".encode()).digest()
         return int.from_bytes(digest[:8], "big") / 2**64 < self.rate
 
     def verify(self, episode: Episode) -> Admitted | Rejected:
-        """The oracle's bit, or its opposite."""
+        """Follow the oracle's bit, or its opposite."""
         flipped = self.flips(episode.question)
         detail = f"rate={self.rate:g} seed={self.seed}" + (" flipped" if flipped else "")
         if self.judge(episode.question, episode.sql) != flipped:
@@ -171,7 +171,7 @@ class Assertion:
         return admit(episode, signal=self.signal, by=self.by, clock=self.clock, detail=self.sql)
 
     def problem(self, result: Rows) -> str | None:
-        """What is wrong with the assertion's result, if anything is."""
+        """Tell what is wrong with the assertion's result, if anything is."""
         if isinstance(self.expect, ExpectedValue):
             shape = len(result.rows) == 1 and len(result.rows[0]) == 1
             if shape and _same(result.rows[0][0], self.expect.value):

@@ -22,7 +22,7 @@ from sqlcrystal.types import Card, CardId, Question, Retrieved
 
 
 def number(*parts: object) -> int:
-    """64 bits that depend on these parts alone, in every process and version of Python."""
+    """Draw 64 bits that depend on these parts alone, in every process and version of Python."""
     text = "\x1f".join(str(part) for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
 
@@ -55,7 +55,7 @@ class Random(NamedRetriever):
         return cls(seed=reach.seed)
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
-        """At most k cards of the question's database; the score is the lot each card drew, in [0, 1)."""
+        """Draw at most k cards of the question's database; the score is the lot each card drew, in [0, 1)."""
         cards = bank.cards(question.database)
         if not checked_width(k) or not cards:
             return []
@@ -77,7 +77,7 @@ class Nothing(NamedRetriever):
         return cls()
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:  # noqa: ARG002
-        """No cards, whatever is asked."""
+        """Bring no cards."""
         checked_width(k)
         return ()
 
@@ -101,12 +101,12 @@ def fraction(bank: Bank, percent: float, *, seed: int) -> FrozenBank:
 
 
 def matched(bank: Bank, counts: Mapping[str, int], *, draw: int, seed: int = 0) -> FrozenBank:
-    """As many cards of each database as `counts` says, or all where there are fewer; draws 0, 1, … are independent."""
+    """Keep as many cards of each database as `counts` says, or all where there are fewer; draws are independent."""
     return _drawn(bank, counts, ("matched", seed, draw))
 
 
 def counts_of(bank: Bank) -> dict[str, int]:
-    """How many cards each database has: what another bank is matched to."""
+    """Count the cards of each database, for another bank to be matched to."""
     return {name: len(bank.cards(name)) for name in bank.databases()}
 
 
@@ -138,7 +138,7 @@ class KeptPair(Struct, frozen=True, kw_only=True):
 
 
 class Mispairing(Struct, frozen=True, kw_only=True):
-    """The mispaired bank, whose SQL each card was given, and what could not be mispaired."""
+    """The mispaired bank, the card whose SQL each one was given, and those that could not be mispaired."""
 
     bank: FrozenBank
     donors: dict[CardId, CardId]
@@ -169,7 +169,7 @@ def mispair(bank: Bank, *, seed: int, render: Render, count_tokens: Callable[[st
 
 
 def derangement(cards: Sequence[Card], *, seed: int) -> list[int]:
-    """For each card the place of the card whose SQL it gets, with as few cards as possible keeping their own.
+    """Place for each card the one whose SQL it gets, with as few cards as possible keeping their own.
 
     Cards with the same SQL are laid side by side, groups and members in a seeded order, and every card takes the SQL
     that lies as far ahead as the largest group is long: it leaves its own group unless that group holds more than half
@@ -202,7 +202,7 @@ class Mispaired:
         self._twins = {card.id: card for database in bank.databases() for card in bank.cards(database)}
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
-        """What the aligned bank gives, with the other SQL; `bank` is the aligned one."""
+        """Bring what the aligned bank gives, with the other SQL; `bank` is the aligned one."""
         neighbours = self._retriever.retrieve(question, bank, k=k, exclude=exclude)
         return [Retrieved(self._twins[retrieved.card.id], retrieved.score) for retrieved in neighbours]
 
@@ -231,7 +231,7 @@ class Foreign(NamedRetriever):
         return cls(reach.embedder())
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
-        """At most k cards of the other databases, nearest first."""
+        """Bring at most k cards of the other databases, nearest first."""
         neighbours: list[Retrieved] = []
         for database in bank.databases():
             if database != question.database:
@@ -259,7 +259,7 @@ class SchemaSimilar(NamedRetriever):
         return cls(reach.embedder(), reach.schema_of)
 
     def neighbour(self, database: str, bank: Bank) -> tuple[str, float] | None:
-        """The nearest other database that has cards, and the cosine; ties go to the first name."""
+        """Find the nearest other database that has cards, and the cosine; ties go to the first name."""
         others = sorted(name for name in bank.databases() if name != database)
         if not others:
             return None
@@ -269,7 +269,7 @@ class SchemaSimilar(NamedRetriever):
         return others[best], cosines[best]
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
-        """At most k cards of the nearest other database, nearest question first."""
+        """Bring at most k cards of the nearest other database, nearest question first."""
         nearest = self.neighbour(question.database, bank)
         if not checked_width(k) or nearest is None:
             return []

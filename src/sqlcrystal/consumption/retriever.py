@@ -23,7 +23,7 @@ class NamedRetriever(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """Which cards it brings, as reports say it."""
+    """The cards it brings in a few words, for reports."""
     seeded: ClassVar[bool] = False
     """Whether it draws by the seed of its reach, so that each seed needs one of its own."""
     crosses_databases: ClassVar[bool] = False

@@ -24,25 +24,25 @@ class Done(NamedTuple, Generic[Unit, Result]):
     error: Exception | None = None
 
 
-class Performs(Protocol[Unit_contra, Collection, Holding_contra, Result_co]):
-    """Who performs a unit, given what the collections hold that it needs."""
+class UnitPerformer(Protocol[Unit_contra, Collection, Holding_contra, Result_co]):
+    """UnitPerformer a unit, given the holdings of the collections that it needs."""
 
     @property
     def model(self) -> LanguageModel:
-        """Whom it asks."""
+        """Name the model that it asks."""
         ...
 
     def perform(self, unit: Unit_contra, holdings: Mapping[Collection, Holding_contra]) -> Result_co | None:
-        """What comes of one unit."""
+        """Perform one unit."""
         ...
 
-    def asking(self, model: LanguageModel) -> "Performs[Unit_contra, Collection, Holding_contra, Result_co]":
-        """The same, asking another model."""
+    def asking(self, model: LanguageModel) -> "UnitPerformer[Unit_contra, Collection, Holding_contra, Result_co]":
+        """Make the same performer over another model."""
         ...
 
 
 class WorkerPool(Protocol[Unit, Collection, Holding_contra, Result]):
-    """Performs units side by side; `size` of them keep it busy."""
+    """UnitPerformer units side by side; `size` of them keep it busy."""
 
     size: int
 
@@ -59,10 +59,10 @@ class WorkerPool(Protocol[Unit, Collection, Holding_contra, Result]):
         ...
 
 
-class Threads(Generic[Unit, Collection, Holding, Result]):
+class ThreadWorkers(Generic[Unit, Collection, Holding, Result]):
     """As many units at once as there are threads."""
 
-    def __init__(self, performer: Performs[Unit, Collection, Holding, Result], *, size: int) -> None:
+    def __init__(self, performer: UnitPerformer[Unit, Collection, Holding, Result], *, size: int) -> None:
         self.size = size
         self._performer = performer
         self._pool = ThreadPoolExecutor(max_workers=size, thread_name_prefix="study")

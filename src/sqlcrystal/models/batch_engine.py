@@ -27,7 +27,7 @@ PIECES = {
 }
 """How text is cut before byte pairs are joined, by the name that the file gives."""
 ENDS = ("<|im_end|>", "<|endoftext|>")
-"""What ends a reply besides the token that the file names, as llama.cpp has it."""
+"""The ends of a reply besides the token that the file names, as llama.cpp has them."""
 CONTROL = 3
 """The type of tokens that are never part of a text, such as the end of a message."""
 
@@ -51,7 +51,7 @@ class GgufText:
         """The tokens that end a reply."""
 
     def tokens(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt, up to where the reply begins."""
+        """Tokenise the prompt, up to where the reply begins."""
         prompt = self._template.render(
             messages=[{"role": message.role, "content": message.content} for message in messages],
             add_generation_prompt=True,
@@ -60,7 +60,7 @@ class GgufText:
         return tokens
 
     def text(self, tokens: Sequence[int]) -> str:
-        """What a reply says."""
+        """Decode a reply."""
         said: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)
         return said
 
@@ -93,7 +93,7 @@ ROOM = 256
 
 
 class Reply:
-    """One call under way: its prompt, what has been written, and who waits for it."""
+    """One call under way: its prompt, the tokens written so far, and the future of its caller."""
 
     def __init__(self, prompt: Sequence[int], sampling: Sampling) -> None:
         self.prompt, self.sampling = prompt, sampling
@@ -105,7 +105,7 @@ class Reply:
 
     @property
     def length(self) -> int:
-        """How many tokens the reply's row of memory holds: all but the one that was written last."""
+        """Count the tokens in the reply's row of memory: all but the one that was written last."""
         return len(self.prompt) + len(self.written) - 1
 
     def take(self, candidates: Candidates, row: int, seconds: float) -> None:
@@ -162,7 +162,7 @@ class BatchEngine:
         self._thread.join()
 
     def _run(self, weights: LocalWeights, opened: Future[None]) -> None:
-        """All of PyTorch's work, from unpacking on.
+        """Do all of PyTorch's work, from unpacking on.
 
         A second thread that had used it would have workers of its own, and where there are more workers than
         processors OpenMP puts them to sleep after every product: half the speed.
@@ -194,7 +194,7 @@ class BatchEngine:
                 welcoming = welcoming and self._welcome(replies)
                 if replies:
                     self._go_on(replies)
-            except Exception as error:  # too little memory, most of all: whoever waits must hear of it
+            except Exception as error:  # too little memory, most of all: waiting callers must hear of it
                 for reply in replies:
                     reply.future.set_exception(ModelUnavailable(f"model {self._name}: {error}"))
                 replies.clear()

@@ -42,11 +42,11 @@ class WordLlamaEmbedder:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of the weights: a study writes it down, and whoever only asks need not wait for it."""
+        """Digest the weights: a study writes it down, and a mere question need not wait for it."""
         return _file_digest(self._folder / "weights" / "l2_supercat_256.safetensors")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row per text."""
+        """Embed each text as one unit row."""
         if not texts:
             return np.zeros((0, 256), dtype=np.float32)
         with self._lock:
@@ -86,7 +86,7 @@ class MiniLMEmbedder:
         self._tokenizer: Any = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row per text."""
+        """Embed each text as one unit row."""
         with self._lock:
             self._load()
             rows = [self._embed_one(text) for text in texts]
@@ -159,7 +159,7 @@ class OpenAIEmbedder:
         )
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row per text, asked for in batches."""
+        """Embed each text as one unit row, asked for in batches."""
         size = self._settings.batch
         batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
         rows = [row for batch in batches for row in self._embed_batch(batch)]
@@ -209,7 +209,7 @@ EMBEDDER_KINDS: dict[str, Callable[[Mapping[str, Any]], Embedder]] = {
 
 
 def open_embedder(spec: str | Mapping[str, Any] = "wordllama") -> Embedder:
-    """The embedder a kind, a URL `http://host/v1#model` or a table with `kind` stands for."""
+    """Open the embedder that a kind, a URL `http://host/v1#model` or a table with `kind` stands for."""
     if isinstance(spec, str):
         spec = embedder_table(spec)
     kind = spec.get("kind", "wordllama")
@@ -233,14 +233,14 @@ def _root_logger_left_alone() -> Iterator[None]:
 
 
 def _normalised(vectors: NDArray[Any]) -> Vectors:
-    """Rows of length 1; a row that has no direction becomes zero."""
+    """Scale rows to length 1; a row that has no direction becomes zero."""
     rows = np.nan_to_num(np.asarray(vectors, dtype=np.float32), posinf=0.0, neginf=0.0)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True) if rows.size else np.ones((len(rows), 1))
     return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 def _package_folder(package: str, *, extra: str = "") -> Path:
-    """Where an installed package lies, found without importing it."""
+    """Find the folder of an installed package without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         requirement = f"sqlcrystal[{extra}]" if extra else package
@@ -272,7 +272,7 @@ class CachedEmbedder:
         self._disk = _open_cache(path) if path is not None else None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One unit row per text, embedding only the texts not met before."""
+        """Embed each text as one unit row, embedding only the texts not met before."""
         keys = [hashlib.sha256(f"{self.digest}\n{text}".encode()).hexdigest() for text in texts]
         with self._lock:
             self._recall(keys)

@@ -50,7 +50,7 @@ class Recorded:
         """How many replies the model itself gave."""
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
-        """The recorded reply, or by mode a fresh one; a replay that finds none is a RecordingMiss."""
+        """Give the recorded reply, or by mode a fresh one; a replay that finds none is a RecordingMiss."""
         key = request_key(self.digest, messages, sampling)
         if self.mode is Mode.REPLAY:
             return self._replay(key, messages)
@@ -148,7 +148,7 @@ def verify(recording: Recording, model: LanguageModel, *, n: int, rng: random.Ra
 
 
 def excerpt(messages: Sequence[Message], *, width: int = 200) -> str:
-    """What a person recognises a prompt by: its first tables and its question, else its end."""
+    """Cut from a prompt the part a person recognises it by: its first tables and its question, else its end."""
     text = "\n".join(message.content for message in messages)
     tables = re.findall(r"CREATE TABLE\s+[\"`\[]?(\w+)", text)[:3]
     questions: list[str] = re.findall(r"^\W*question\b\W*(.+)$", text, flags=re.IGNORECASE | re.MULTILINE)
@@ -160,14 +160,14 @@ class Peeking:
     """Gives what is recorded and asks no model; remembers what it gave, and the lengths of prompts without a reply."""
 
     def __init__(self, recorded: Recorded, *, length: Callable[[str], int] = len) -> None:
-        """`length` measures a message; a plan counts tokens."""
+        """Measure messages by `length`; a plan counts tokens."""
         self.name, self.digest, self.slots = recorded.name, recorded.digest, recorded.slots
         self._recording, self._length = recorded.recording, length
         self.known: dict[str, Completion] = {}
         self.missing: dict[str, int] = {}
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """The recorded reply, or a miss."""
+        """Give the recorded reply, or raise a miss."""
         key = request_key(self.digest, messages, sampling)
         reply = self.known.get(key) or self._recording.get(key)
         if reply is None:
@@ -178,4 +178,4 @@ class Peeking:
         return reply
 
     def close(self) -> None:
-        """Nothing to release: the recording belongs to whoever opened it."""
+        """Release nothing: the recording is closed by its opener."""

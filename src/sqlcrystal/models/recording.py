@@ -30,7 +30,7 @@ COLUMNS = ("key", "model", "digest", "messages", "sampling", "completion")
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write, and that leaves nothing beside a file at rest."""
+    """Open a connection that cannot write, and that leaves nothing beside a file at rest."""
     journals = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
     # Reading a file at rest in the usual way would leave an empty -wal and -shm behind; a file in use needs its log.
     mode = "mode=ro" if any(journal.exists() for journal in journals) else "immutable=1"
@@ -44,7 +44,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
-    """A connection to an old recording, or to a new one where there is no file or an empty one."""
+    """Open an old recording, or begin one where there is no file or an empty one."""
     if path.exists() and path.stat().st_size:
         open_to_read(path).close()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     def of(
         cls, model: LanguageModel, messages: Sequence[Message], sampling: Sampling, completion: Completion
     ) -> "RecordedCall":
-        """What a model was asked and replied, under its address."""
+        """Record a request and its reply under its address."""
         return cls(
             key=request_key(model.digest, messages, sampling),
             model=model.name,
@@ -123,7 +123,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """What one model contributed to a recording."""
+    """The share of one model in a recording."""
 
     model: str
     digest: str
@@ -134,7 +134,7 @@ class Stats(Struct, frozen=True, kw_only=True):
 
 
 def request_key(digest: str, messages: Sequence[Message], sampling: Sampling) -> str:
-    """The address of a completion: sha256 over the model's digest, the messages and the sampling, index included."""
+    """Address a completion: sha256 over the model's digest, the messages and the sampling, index included."""
     request = [
         FORMAT,
         digest,
@@ -147,8 +147,8 @@ def request_key(digest: str, messages: Sequence[Message], sampling: Sampling) ->
 class Recording:
     """Entries by key; many threads and several processes may use one working file.
 
-    `also` names other recordings that are looked into after this one; what is found there is copied, so the working
-    file ends up holding exactly what its run used. It does not guarantee the last entry against a power cut, only
+    `also` names other recordings that are looked into after this one; entries found there are copied, so the working
+    file ends up holding exactly the entries of its run. It does not guarantee the last entry against a power cut, only
     against a crash of the process.
     """
 
@@ -167,12 +167,12 @@ class Recording:
             self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
 
     def get(self, key: str) -> Completion | None:
-        """The completion recorded under a key, here or in the recordings looked into also."""
+        """Look up a completion by its key, here or in the recordings looked into also."""
         entry = self.entry(key)
         return entry.completion if entry else None
 
     def entry(self, key: str) -> RecordedCall | None:
-        """The whole entry under a key."""
+        """Look up the whole entry under a key."""
         entry = self._own(key)
         if entry is not None:
             return entry
@@ -198,7 +198,7 @@ class Recording:
         return len(rows)
 
     def entries(self) -> Iterator[RecordedCall]:
-        """Every entry of this file, sorted by model and prompt so that like prompts lie together."""
+        """Read every entry of this file, sorted by model and prompt so that like prompts lie together."""
         if self._connection is None:
             entries = list(self._entries.values())
         else:
@@ -208,14 +208,14 @@ class Recording:
         yield from sorted(entries, key=_shipping_order)
 
     def keys(self) -> frozenset[str]:
-        """The keys of every entry of this file."""
+        """List the keys of every entry of this file."""
         if self._connection is None:
             return frozenset(self._entries)
         with self._lock:
             return frozenset(row[0] for row in self._connection.execute("SELECT key FROM completion"))
 
     def __len__(self) -> int:
-        """How many completions this file holds."""
+        """Count the completions of this file."""
         return len(self.keys())
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ class Fallback(NamedSolver):
         return cls(cls.chooses_between.of(model, database, sampling=sampling, header_of=header_of), database)
 
     def shown(self, question: Question) -> Database:
-        """As the solver shows it."""
+        """Show the database as the solver does."""
         return self.solver.shown(question)
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:

@@ -22,7 +22,7 @@ FREQUENT = 3
 """So many of the most frequent values stand for a text column with more."""
 LONGEST_VALUE = 40
 ROOM = 6_000
-"""Characters of profile that a prompt may carry, about 2,000 tokens; beyond it, what the question may need."""
+"""Characters of profile that a prompt may carry, about 2,000 tokens; beyond it, lines that the question may need."""
 SECONDS_A_LOOK = 2.0
 SECONDS_IN_ALL = 20.0
 SAMPLED_ROWS = 10_000

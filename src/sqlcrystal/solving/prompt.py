@@ -47,18 +47,18 @@ def no_header(writer: str) -> str:  # noqa: ARG001
 
 
 def render_schema(schema: str) -> str:
-    """The schema section; first after the system prompt, so that a prefix cache can reuse it."""
+    """Write the schema section; first after the system prompt, so that a prefix cache can reuse it."""
     return f"[Database schema]\n{schema.strip()}"
 
 
 def render_question(question: Question) -> str:
-    """The question section, with the evidence hint on its own line."""
+    """Write the question section, with the evidence hint on its own line."""
     hint = f"\nHint: {question.evidence.strip()}" if question.evidence.strip() else ""
     return f"[Question]\n{question.text.strip()}{hint}"
 
 
 def render_memory(cards: Sequence[Card], header_of: HeaderOf = no_header) -> str:
-    """The memory section: every writer's cards under its header, in the order they were retrieved; empty for none."""
+    """Write the memory section: each writer's cards under its header, in the order of retrieval; empty for none."""
     by_writer: dict[str, list[str]] = {}
     for card in cards:
         by_writer.setdefault(card.writer, []).append(card.text.strip())
@@ -69,7 +69,7 @@ def render_memory(cards: Sequence[Card], header_of: HeaderOf = no_header) -> str
 
 
 def render_execution(execution: Execution, *, rows: int = 10, cell: int = 60) -> str:
-    """What a statement returned, in the few lines that a small context can afford: columns, then a|b per row."""
+    """Write what a statement returned in the few lines of a small context: columns, then a|b per row."""
     if isinstance(execution, Failure):
         return f"ERROR ({execution.kind}): {_shorten(execution.message, 200)}"
     if not execution.rows:
@@ -91,7 +91,7 @@ def build_prompt(
     header_of: HeaderOf = no_header,
     style: Style = SINGLE_SHOT,
 ) -> tuple[Message, Message]:
-    """The system prompt and the user message of one solve."""
+    """Write the system prompt and the user message of one solve."""
     name = dialect_name(dialect)
     sections = [render_schema(schema), render_memory(cards, header_of), render_question(question)]
     user = "\n".join([*filter(None, sections), style.closing.format(dialect=name)])
@@ -99,6 +99,6 @@ def build_prompt(
 
 
 def _shorten(text: str, limit: int) -> str:
-    """One line of at most `limit` characters."""
+    """Shorten to one line of at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -17,7 +17,7 @@ class NamedSolver(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """What it does, as reports say it."""
+    """Its way in a few words, for reports."""
 
     @classmethod
     @abstractmethod
@@ -63,7 +63,7 @@ class SingleShot(NamedSolver):
         return self.database
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
-        """One attempt, with the cards in its prompt."""
+        """Make one attempt, with the cards in its prompt."""
         messages = build_prompt(
             schema=self.shown(question).schema(),
             dialect=self.database.dialect,

@@ -14,7 +14,7 @@ from sqlcrystal.benchmarks.catalogue import load_asked
 from sqlcrystal.benchmarks.split import Split, splits_of
 from sqlcrystal.config import StudyFile, digest
 from sqlcrystal.consumption.dense import Vectors
-from sqlcrystal.engines.worker_pool import Threads
+from sqlcrystal.engines.worker_pool import ThreadWorkers
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.folder import RECORDING, claimed
 from sqlcrystal.ledger.log import Logs
@@ -105,7 +105,7 @@ def _warm(opened: Opened) -> None:
 def _worker_pool(opened: Opened, engine: str, jobs: int | None) -> StudyWorkers:
     performer = opened.performer
     if engine == "local":
-        return Threads(performer, size=jobs or opened.model.slots)
+        return ThreadWorkers(performer, size=jobs or opened.model.slots)
     from sqlcrystal.engines.ray import RayWorkers
 
     return RayWorkers(performer, opened.model, size=jobs, open_there=partial(open_performer, performer.study))

@@ -1,1 +1,1 @@
-"""Writing: what of an admitted episode becomes the text of a card."""
+"""Writing: from an admitted episode to the text of a card."""

@@ -25,7 +25,7 @@ SENTENCE = re.compile(r"(?<=[.!?;:])\s+")
 
 
 class Lexicon(Struct, frozen=True):
-    """What a text may mention: words in any case, the rest as it is spelled."""
+    """The words that a text may mention: plain ones in any case, the rest as it is spelled."""
 
     words: frozenset[str] = frozenset()
     """In lower case: names, and values of three letters or more."""
@@ -37,7 +37,7 @@ class Lexicon(Struct, frozen=True):
     """Values of one capital letter, such as the Y of a flag; the first word of a sentence is none."""
 
     def mentioned(self, text: str) -> list[str]:
-        """The words, phrases and letters of a text that the database knows, as it knows them."""
+        """Find the words, phrases and letters of a text that the database knows, as it knows them."""
         plain = " ".join(text.split())
         spelled = re.findall(r"\w+", plain)
         lower = [word.lower() for word in spelled]
@@ -51,7 +51,7 @@ class Lexicon(Struct, frozen=True):
 
 
 def lexicon(database: Database) -> Lexicon:
-    """Names and values of a database; of a column with very many values, the first ones."""
+    """Collect names and values of a database; of a column with very many values, the first ones."""
     layout = spelled_layout(database.schema(), database.dialect)
     names = {*layout, *(column for columns in layout.values() for column in columns)}
     values = {value for table in layout for column in layout[table] for value in _texts_of(database, table, column)}
@@ -77,7 +77,7 @@ def _stands_in(phrase: str, text: str) -> bool:
 
 
 def _texts_of(database: Database, table: str, column: str) -> Iterator[str]:
-    """The texts in a column that are short enough to be quoted."""
+    """Find the texts in a column that are short enough to be quoted."""
     # Quoted as they are spelled: a table may be called `order`, a column `School Name`.
     wanted, source = (exp.to_identifier(name, quoted=True) for name in (column, table))
     look = exp.select(wanted).distinct().from_(source).limit(VALUES_OF_A_COLUMN)
@@ -103,21 +103,21 @@ ALLOWED = frozenset({"SQL", "ID", "IDS", "DB", "OK", "NOT", "AND", "OR", "ONLY",
 
 
 def fence(text: str, episode: Episode, known: Lexicon = Lexicon()) -> str:
-    """The text, or nothing when it names what the episode never held; `known` is the database's lexicon."""
+    """Keep the text, or nothing when it names what the episode never held; `known` is the database's lexicon."""
     held = " ".join(vocabulary(episode).lower().split())
     words = frozenset(re.findall(r"\w+", held))
     return text if all(_is_in_episode(name, held, words) for name in [*names(text), *known.mentioned(text)]) else ""
 
 
 def names(text: str) -> list[str]:
-    """What a text calls by name."""
+    """Find the names in a text."""
     quoted = [next(filter(None, match.groups())) for match in QUOTED.finditer(text)]
     bare = QUOTED.sub(" ", text)
     return [*quoted, *(word for word in NAME.findall(bare) if _is_name(word))]
 
 
 def vocabulary(episode: Episode) -> str:
-    """All that the episode holds: the question, both queries, every candidate, and what the probes showed."""
+    """Collect all that the episode holds: question, both queries, every candidate, and the results of the probes."""
     question = episode.question
     texts = [question.text, question.evidence, episode.attempt.sql or "", episode.sql]
     for spent in episode.rounds:
@@ -131,7 +131,7 @@ def vocabulary(episode: Episode) -> str:
 
 
 def _is_in_episode(name: str, held: str, words: frozenset[str]) -> bool:
-    """Whether the episode holds the name as it stands, or every part of a dotted one."""
+    """Tell whether the episode holds the name as it stands, or every part of a dotted one."""
     plain = " ".join(name.lower().split())
     if re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", held):
         return True
@@ -172,7 +172,7 @@ SAMPLING = Sampling(temperature=0.0, max_tokens=2048)
 
 
 class Capsule(Struct, frozen=True, kw_only=True):
-    """What the model distilled; an empty field was not given, or was blanked by the fence."""
+    """The fields that the model distilled; an empty one was not given, or was blanked by the fence."""
 
     trigger: str = ""
     applicability: str = ""
@@ -206,7 +206,7 @@ class CapsuleWriter(DiffMode):
         return cls(database, model)
 
     def compose(self, episode: Episode) -> tuple[str, tuple[Call, ...]]:
-        """The labelled diff and the capsule."""
+        """Write the labelled diff and the capsule."""
         capsule, call = distil(self.model, self.database, episode)
         lines = [f"- {label}: {text}" for field, label in LABELS.items() if (text := getattr(capsule, field))]
         return "\n".join([self.render(episode), *lines]), (call,)
@@ -220,7 +220,7 @@ class LessonWriter(CapsuleWriter):
     summary: ClassVar[str] = "the capsule's lesson alone, without SQL"
 
     def compose(self, episode: Episode) -> tuple[str, tuple[Call, ...]]:
-        """The lesson, if it survived the fence."""
+        """Write the lesson, if it survived the fence."""
         capsule, call = distil(self.model, self.database, episode)
         return f"- Lesson: {capsule.lesson or '(none)'}", (call,)
 
@@ -235,7 +235,7 @@ def distil(model: LanguageModel, database: Database, episode: Episode) -> tuple[
 
 
 def prompt(episode: Episode) -> tuple[Message, Message]:
-    """The paper's CAPSULE prompt: question, evidence, wrong SQL, repaired SQL and probe reports."""
+    """Write the paper's CAPSULE prompt: question, evidence, wrong SQL, repaired SQL and probe reports."""
     question = episode.question
     probes = [line for spent in episode.rounds for line in render_probes(spent.probes)]
     sections = [
@@ -249,7 +249,7 @@ def prompt(episode: Episode) -> tuple[Message, Message]:
 
 
 def read(reply: str) -> Capsule:
-    """The capsule in a reply: the first JSON object, fenced or not; a field that is no text is left out."""
+    """Read the capsule in a reply: the first JSON object, fenced or not; a field that is no text is left out."""
     start = reply.find("{")
     for end in [match.end() for match in re.finditer(r"}", reply)][::-1]:
         try:

@@ -19,7 +19,7 @@ class CardWriter(ABC):
     header: ClassVar[str]
     """The line above its cards in a prompt: neutral, so that no writer receives extra instruction."""
     summary: ClassVar[str]
-    """What its card is, as reports say it."""
+    """Its card in a few words, for reports."""
     calls_model: ClassVar[bool] = False
     permutable: ClassVar[bool] = False
     """Whether its card is `render_pair` of a question and its SQL, so that it can be rendered with another's."""
@@ -30,15 +30,15 @@ class CardWriter(ABC):
         return cls(database.fingerprint)
 
     def __init__(self, fingerprint: Callable[[], str]) -> None:
-        """`fingerprint` names the schema that the SQL was seen to run under."""
+        """Take the fingerprint of the schema that the SQL was seen to run under."""
         self._fingerprint = fingerprint
 
     @abstractmethod
     def render(self, episode: Episode) -> str:
-        """The card's text, as far as it follows from the episode alone."""
+        """Write the card's text, as far as it follows from the episode alone."""
 
     def compose(self, episode: Episode) -> tuple[str, tuple[Call, ...]]:
-        """The card's text and the model calls it took: none, unless a subclass asks."""
+        """Write the card's text and give the model calls it took: none, unless a subclass asks."""
         return self.render(episode), ()
 
     def write(self, admitted: Admitted) -> Written:
@@ -77,29 +77,29 @@ class DatabaseCardWriter(CardWriter):
 
 
 def card_id(episode: Episode, writer: str) -> CardId:
-    """The same episode, written the same way, is the same card: a digest of database, writer, question and SQL."""
+    """Digest database, writer, question and SQL: the same episode, written the same way, is the same card."""
     question = episode.question
     identity = "\0".join([question.database, writer, question.id, episode.sql])
     return CardId(hashlib.sha256(identity.encode()).hexdigest()[:16])
 
 
 def estimate_tokens(text: str) -> int:
-    """An estimate, without any model's vocabulary: a token per five letters, three digits or one sign."""
+    """Estimate without any model's vocabulary: a token per five letters, three digits or one sign."""
     return len(WORD_PIECE.findall(text))
 
 
 def fence_sql(sql: str) -> str:
-    """SQL in its own block."""
+    """Write SQL in its own block."""
     return f"```sql\n{sql.strip()}\n```"
 
 
 def one_line(text: str) -> str:
-    """Text without line breaks."""
+    """Join the lines of a text."""
     return " ".join(text.split())
 
 
 def render_pair(question: str, sql: str) -> str:
-    """A W0 card's text; the correspondence control uses it to pair a question with another's SQL."""
+    """Write a W0 card's text; the correspondence control pairs a question with another's SQL by it."""
     return f"Q: {one_line(question)}\n{fence_sql(sql)}"
 
 
@@ -127,7 +127,7 @@ class Trace(CardWriter):
     summary: ClassVar[str] = "the whole repair trace"
 
     def render(self, episode: Episode) -> str:
-        """The first attempt, the rounds, the final query."""
+        """Write the first attempt, the rounds, the final query."""
         first = episode.attempt.sql
         lines = [
             "Past repair trace:",
@@ -141,7 +141,7 @@ class Trace(CardWriter):
 
 
 def render_result(execution: Execution) -> str:
-    """A result on one line, as the paper's worked example prints it: a|1  b|2."""
+    """Write a result on one line, as the paper's worked example prints it: a|1  b|2."""
     if isinstance(execution, Failure):
         return f"ERROR ({execution.kind}): {one_line(execution.message)}"
     shown = ["|".join("NULL" if cell is None else one_line(str(cell)) for cell in row) for row in execution.rows]
@@ -150,7 +150,7 @@ def render_result(execution: Execution) -> str:
 
 
 def render_probes(probes: tuple[Probe, ...]) -> list[str]:
-    """Each probe, and on the next line what it revealed."""
+    """Write each probe, and on the next line what it revealed."""
     return [line for probe in probes for line in (one_line(probe.sql), f"  -> {render_result(probe.execution)}")]
 
 

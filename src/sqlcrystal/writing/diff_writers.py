@@ -28,7 +28,7 @@ GUARDS = {
 
 
 def guard(modes: tuple[str, ...]) -> str:
-    """The guard of the first mode; empty when the repair has none."""
+    """Give the guard of the first mode; empty when the repair has none."""
     return GUARDS[modes[0]] if modes else ""
 
 
@@ -40,7 +40,7 @@ class Diff(DatabaseCardWriter):
     summary: ClassVar[str] = "bare diff of the query"
 
     def render(self, episode: Episode) -> str:
-        """The diff without a label."""
+        """Write the diff without a label."""
         return self.render_diff(episode, title="Past repair:")
 
     def render_diff(self, episode: Episode, *, title: str) -> str:
@@ -59,7 +59,7 @@ class Diff(DatabaseCardWriter):
         return "\n".join([title, question, *lines])
 
     def modes(self, episode: Episode) -> tuple[str, ...]:
-        """The failure modes of the episode's repair."""
+        """Find the failure modes of the episode's repair."""
         return modes(episode.attempt.sql, episode.sql, self.database.dialect)
 
 
@@ -71,7 +71,7 @@ class DiffMode(Diff):
     summary: ClassVar[str] = "diff with its failure mode"
 
     def render(self, episode: Episode) -> str:
-        """The labelled diff."""
+        """Write the labelled diff."""
         named = ", ".join(self.modes(episode))
         return self.render_diff(episode, title=f"Past repair (failure mode: {named}):" if named else "Past repair:")
 
@@ -84,7 +84,7 @@ class Anchor(DiffMode):
     summary: ClassVar[str] = "diff with its failure mode, the corrected query beneath (anchor)"
 
     def render(self, episode: Episode) -> str:
-        """The labelled diff, then the query in full."""
+        """Write the labelled diff, then the query in full."""
         return f"{super().render(episode)}\n- Final SQL:\n{fence_sql(episode.sql)}"
 
 
@@ -96,6 +96,6 @@ class DiffGuard(DiffMode):
     summary: ClassVar[str] = "diff with a guard that says when it applies"
 
     def render(self, episode: Episode) -> str:
-        """The labelled diff, then when it applies."""
+        """Write the labelled diff, then when it applies."""
         sentence = guard(self.modes(episode))
         return super().render(episode) + (f"\n- Guard: {sentence}" if sentence else "")
