@@ -9,7 +9,7 @@ from sqlcrystal.assembly import SOURCES, WRITERS
 from sqlcrystal.writing.diff_writers import GUARDS
 
 VERIFIERS = {
-    kind.signal: kind
+    vars(kind)["signal"]: kind
     for module in (verifiers, external)
     for kind in vars(module).values()
     if isinstance(kind, type) and hasattr(kind, "verify")

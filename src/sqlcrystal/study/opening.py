@@ -14,6 +14,7 @@ from sqlcrystal.benchmarks.catalogue import load_asked
 from sqlcrystal.benchmarks.split import Split, splits_of
 from sqlcrystal.config import StudyFile, digest
 from sqlcrystal.consumption.dense import Vectors
+from sqlcrystal.databases import accept_privileged, accepts_privileged
 from sqlcrystal.engines.worker_pool import ThreadWorkers
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.folder import RECORDING, claimed
@@ -108,11 +109,17 @@ def _worker_pool(opened: Opened, engine: str, jobs: int | None) -> StudyWorkers:
         return ThreadWorkers(performer, size=jobs or opened.model.slots)
     from sqlcrystal.engines.ray import RayWorkers
 
-    return RayWorkers(performer, opened.model, size=jobs, open_there=partial(open_performer, performer.study))
+    return RayWorkers(
+        performer,
+        opened.model,
+        size=jobs,
+        open_there=partial(open_performer, performer.study, privileged=accepts_privileged()),
+    )
 
 
-def open_performer(study: StudyFile) -> Performer:
-    """What a worker needs of a study: databases, model and embedder, all of which end with the worker's process."""
+def open_performer(study: StudyFile, *, privileged: bool = False) -> Performer:
+    """Open a study in a worker: databases, model and embedder, all of which end with the worker's process."""
+    accept_privileged(privileged)
     plan, world = design(study), World(load_asked(study.asked), check=study.check, timeout=study.timeout)
     memories = Memories(plan, world, lambda: Vectors(open_embedder(study.embedder)), order=study.card_order)
     return Performer(study, world, open_model(study.model), memories)

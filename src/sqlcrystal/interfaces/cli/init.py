@@ -54,7 +54,7 @@ def init(
         ),
     )
     text = settings_text(choices)
-    problems = list(trouble(text, folder=here))
+    problems = list(trouble(choices, folder=here))
     for problem in problems:
         print(f"sqlcrystal: {visible(problem)}", file=sys.stderr)
     if problems and not force and not (asks and typer.confirm("Write it all the same?", err=True)):
