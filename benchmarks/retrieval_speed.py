@@ -119,7 +119,7 @@ def dense_pair(cards: Sequence, options: argparse.Namespace) -> tuple[Callable, 
     import numpy as np
 
     from sqlcrystal.bank import FrozenBank
-    from sqlcrystal.consumption import Dense
+    from sqlcrystal.consumption.dense import Dense
 
     faiss.omp_set_num_threads(options.threads)
     texts = [card.question.text for card in cards] + make_questions(options.questions)
@@ -155,7 +155,7 @@ def lexical_pair(cards: Sequence, options: argparse.Namespace) -> tuple[Callable
     import bm25s
 
     from sqlcrystal.bank import FrozenBank
-    from sqlcrystal.consumption import Bm25
+    from sqlcrystal.consumption.lexical import Bm25
 
     model = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
     texts = [card.question.text for card in cards]

@@ -36,7 +36,7 @@ def main() -> int:
 def measure(options: argparse.Namespace) -> dict:
     """Every figure of the table."""
     from sqlcrystal.benchmarks.spider import load_dev
-    from sqlcrystal.models import open_embedder
+    from sqlcrystal.models.embeddings import open_embedder
     from sqlcrystal.solving.narrowing import Narrowing
 
     benchmark = load_dev(options.data)

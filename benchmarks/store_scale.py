@@ -78,8 +78,8 @@ def fill(place: str, options: argparse.Namespace) -> float:
 def measure(place: str, options: argparse.Namespace) -> dict[str, float]:
     """What a process that opens the filled store sees."""
     from sqlcrystal.bank import Store
-    from sqlcrystal.consumption import Dense
-    from sqlcrystal.models import open_embedder
+    from sqlcrystal.consumption.dense import Dense
+    from sqlcrystal.models.embeddings import open_embedder
 
     figures: dict[str, float] = {}
     started = time.perf_counter()

@@ -42,8 +42,9 @@ def main() -> int:
 def measure(url: str, options: argparse.Namespace) -> dict[str, float]:
     """Fill, index, and search both ways in turn."""
     from sqlcrystal.bank import CardStore, FrozenBank
-    from sqlcrystal.consumption import Dense, Indexed, Vectors
-    from sqlcrystal.models import open_embedder
+    from sqlcrystal.consumption.dense import Dense, Vectors
+    from sqlcrystal.consumption.indexed import Indexed
+    from sqlcrystal.models.embeddings import open_embedder
     from sqlcrystal.types import Question
 
     rng = random.Random(17)

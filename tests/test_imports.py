@@ -10,15 +10,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 WAYS = {
     "a database driver in the study": ("study/run.py", "import duckdb"),
-    "scoring asks a model": ("scoring/rules.py", "from sqlcrystal.models import open_model"),
-    "the bank asks a model": ("bank/frozen.py", "from sqlcrystal.models import open_model"),
+    "scoring asks a model": ("scoring/rules.py", "from sqlcrystal.models.opening import open_model"),
+    "the bank asks a model": ("bank/frozen.py", "from sqlcrystal.models.opening import open_model"),
     "measurement reads gold": ("measurement/cost.py", "from sqlcrystal.benchmarks.cases import Case"),
     "a room for everything": ("helpers/__init__.py", "VALUE = 1"),
-    "a stage reads gold": ("writing/verbatim.py", "from sqlcrystal.benchmarks.cases import Case"),
-    "a stage knows another": ("consumption/dense.py", "from sqlcrystal.acquisition import Repair"),
+    "a stage reads gold": ("writing/card.py", "from sqlcrystal.benchmarks.cases import Case"),
+    "a stage knows another": ("consumption/dense.py", "from sqlcrystal.acquisition.repair import Repair"),
     "the pipeline knows the study": ("pipeline.py", "from sqlcrystal.ledger.records import Outcome"),
     "a unit knows who performs it": ("study/units.py", "from sqlcrystal.study.run import Runner"),
-    "an engine knows what it carries": ("engines/threads.py", "from sqlcrystal.study.units import Unit"),
+    "an engine knows what it carries": ("engines/worker_pool.py", "from sqlcrystal.study.units import Unit"),
     "the ledger reads gold": ("ledger/records.py", "from sqlcrystal.benchmarks.cases import Case"),
     "a web framework in the command line": ("interfaces/cli/app.py", "import fastapi"),
 }

@@ -1,5 +1,6 @@
 """The package as somebody installs it: public names, types, one version, extras with code, studies in the wheel."""
 
+import ast
 import os
 import re
 import subprocess
@@ -51,6 +52,12 @@ def installed(site: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", sqlcrystal.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(sqlcrystal, name) is not None
+
+
+def test_type_checkers_see_the_names_that_programs_get() -> None:
+    tree = ast.parse(Path(sqlcrystal.__file__).read_text(encoding="utf-8"))
+    seen = {alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen - {None} == set(sqlcrystal.__all__)
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:

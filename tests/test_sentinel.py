@@ -22,7 +22,7 @@ from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.study.report.write import write_report
 from sqlcrystal.types import Episode, Message, Sampling
-from sqlcrystal.writing import Verbatim
+from sqlcrystal.writing.card import Verbatim
 
 MARKER = "sentinel_of_gold"
 GOLD = f"SELECT COUNT(*) AS \"{MARKER}\" FROM item WHERE kind = 'HW' AND '{MARKER}' <> '' -- {MARKER}"

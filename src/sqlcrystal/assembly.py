@@ -1,80 +1,98 @@
-"""Name → implementation tables; the only registry. An arm has one spelling: here, in study files and in tables."""
+"""Name → implementation tables; the only registry. An arm has one spelling: its class's, in study files and tables."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
-from sqlcrystal.acquisition import (
-    BUDGET,
-    Explore,
-    Exploring,
-    FirstTry,
-    LookFirst,
-    OneBit,
-    Probing,
-    Resample,
-    SelfVote,
-    Union,
-)
-from sqlcrystal.admission import Assertion, EngineSignal, ExternalCheck, Judge, Noisy, Oracle, Ungated, UserConfirmation
-from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Nothing, Payload, Random, SchemaSimilar
+from sqlcrystal.acquisition.explore import Explore, Exploring
+from sqlcrystal.acquisition.repair import BUDGET, FirstTry, NamedSource
+from sqlcrystal.acquisition.resampling import Resample, SelfVote
+from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union, UnionLook
+from sqlcrystal.admission.verifiers import EngineSignal, Judge, Noisy, Oracle, Ungated
+from sqlcrystal.consumption.controls import Foreign, Nothing, Random, SchemaSimilar
+from sqlcrystal.consumption.dense import Dense, Mmr, Payload
+from sqlcrystal.consumption.lexical import Bm25
+from sqlcrystal.consumption.retriever import NamedRetriever, Reach
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.protocols import Check, Database, Embedder, LanguageModel, Retriever, Solver, Source, Verifier, Writer
-from sqlcrystal.solving import ChainOfThought, SingleShot
+from sqlcrystal.protocols import Check, Database, LanguageModel, Retriever, Solver, Source, Verifier, Writer
 from sqlcrystal.solving.fallback import Fallback
-from sqlcrystal.solving.profile import Profiled
-from sqlcrystal.solving.solver import GREEDY
+from sqlcrystal.solving.profile import Profiled, ProfiledFallback
+from sqlcrystal.solving.solver import GREEDY, ChainOfThought, NamedSolver, SingleShot
 from sqlcrystal.types import Question, Sampling
-from sqlcrystal.writing import Anchor, CapsuleWriter, Diff, DiffGuard, DiffMode, LessonWriter, Trace, Verbatim
+from sqlcrystal.writing.capsule import CapsuleWriter, LessonWriter
+from sqlcrystal.writing.card import CardWriter, Trace, Verbatim
+from sqlcrystal.writing.diff_writers import Anchor, Diff, DiffGuard, DiffMode
 from sqlcrystal.writing.ingredients import Joins, Names, Placebo, QuestionOnly, Skeleton, Values
 
 Implementation = TypeVar("Implementation")
 
 
-class Reach(NamedTuple):
-    """What a retriever may need; the embedder is opened only by those that embed."""
+class Named(Protocol):
+    """A stage that says its name."""
 
-    embedder: Callable[[], Embedder]
-    schema_of: Callable[[str], str]
-    seed: int = 0
+    name: ClassVar[str]
 
 
-SOLVERS: dict[str, Callable[[LanguageModel, Database, Sampling], Solver]] = {
-    "single-shot": lambda model, database, sampling: SingleShot(model, database, sampling=sampling),
-    "chain-of-thought": lambda model, database, sampling: ChainOfThought(model, database, sampling=sampling),
-    "explore": lambda model, database, sampling: Exploring(model, database, sampling=sampling),
-    "profiled": lambda model, database, sampling: Profiled(model, database, sampling=sampling),
-    "fallback": lambda model, database, sampling: Fallback(SingleShot(model, database, sampling=sampling), database),
-    "profiled-fallback": lambda model, database, sampling: Fallback(
-        Profiled(model, database, sampling=sampling), database
-    ),
-}
+Stage = TypeVar("Stage", bound=Named)
 
-SOURCES: dict[str, Callable[[LanguageModel, Database, int], Source]] = {
-    "T1": lambda model, database, budget: Resample(model, database, budget=budget),
-    "T2": lambda model, database, budget: OneBit(model, database, budget=budget),
-    "T3": lambda model, database, budget: Probing(model, database, budget=budget),
-    "T3-look": lambda model, database, budget: LookFirst(model, database, budget=budget),
-    "T4": lambda model, database, budget: SelfVote(model, database, budget=budget),
-    "success": lambda *_: FirstTry(),
-    "union": lambda model, database, budget: Union(Probing(model, database, budget=budget)),
-    "union-look": lambda model, database, budget: Union(LookFirst(model, database, budget=budget), name="union-look"),
-    "explore": lambda model, database, _: Explore(model, database),
-}
 
-VERIFIERS: dict[str, type[Verifier]] = {
-    "oracle": Oracle,
-    "ungated": Ungated,
-    "noisy": Noisy,
-    "user": UserConfirmation,
-    "assertion": Assertion,
-    "external": ExternalCheck,
-    "engine": EngineSignal,
-}
+def by_name(*stages: type[Stage]) -> dict[str, type[Stage]]:
+    """Look stages up by the name that each says of itself."""
+    return {stage.name: stage for stage in stages}
+
+
+SOLVERS: dict[str, type[NamedSolver]] = by_name(
+    SingleShot,
+    ChainOfThought,
+    Exploring,
+    Profiled,
+    Fallback,
+    ProfiledFallback,
+)
+
+SOURCES: dict[str, type[NamedSource]] = by_name(
+    Resample,
+    OneBit,
+    Probing,
+    LookFirst,
+    SelfVote,
+    FirstTry,
+    Union,
+    UnionLook,
+    Explore,
+)
+
+WRITERS: dict[str, type[CardWriter]] = by_name(
+    Verbatim,
+    Trace,
+    Diff,
+    DiffMode,
+    Anchor,
+    DiffGuard,
+    CapsuleWriter,
+    LessonWriter,
+    Values,
+    Joins,
+    Names,
+    Skeleton,
+    QuestionOnly,
+    Placebo,
+)
+
+RETRIEVERS: dict[str, type[NamedRetriever]] = by_name(
+    Dense,
+    Bm25,
+    Payload,
+    Mmr,
+    Random,
+    Foreign,
+    SchemaSimilar,
+    Nothing,
+)
 
 
 class Regime(NamedTuple):
-    """Who decides in one regime of admission: whether repair is due, which candidate ends it, what becomes a card."""
+    """The checks of one regime of admission: whether repair is due, which candidate ends it, which becomes a card."""
 
     trigger: Check
     accept: Check
@@ -82,7 +100,7 @@ class Regime(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """What a regime may need of a benchmark's question: its database, and the bit of a judge who knows gold."""
+    """A benchmark's question as a regime may need it: with its database, and the bit of a judge who knows gold."""
 
     question: Question
     database: Database
@@ -91,79 +109,82 @@ class Bench(NamedTuple):
     seed: int = 0
 
     def bit(self, sql: str) -> bool:
-        """The judge's bit."""
+        """Ask the judge."""
         return self.judge(self.question, sql)
 
     def looks_sound(self, sql: str) -> bool:
-        """The engine's: nothing that it shows looks wrong."""
+        """Ask the engine whether anything that it shows looks wrong."""
         return not symptoms(sql, self.database)
 
 
-# What a benchmark can feed; the other verifiers need a person, a rule or a service. Without a gate the bit still says
-# whether repair is due, so that all arms repair the same questions, and then the first candidate is taken.
-REGIMES: dict[str, Callable[[Bench], Regime]] = {
-    "oracle": lambda bench: Regime(bench.bit, bench.bit, Oracle(bench.judge)),
-    "ungated": lambda bench: Regime(bench.bit, lambda _: True, Ungated()),
-    "noisy": lambda bench: Regime(bench.bit, bench.bit, Noisy(bench.judge, rate=bench.rate, seed=bench.seed)),
-    "engine": lambda bench: Regime(bench.looks_sound, bench.looks_sound, EngineSignal(bench.database)),
-}
+class RegimeKind(NamedTuple):
+    """A regime that a study chooses by its signal, before it is known for which question."""
 
-WRITERS: dict[str, Callable[[Database, LanguageModel], Writer]] = {
-    "W0": lambda database, _: Verbatim(database.fingerprint),
-    "W1": lambda database, _: Trace(database.fingerprint),
-    "W2": lambda database, _: Diff(database),
-    "W3": lambda database, _: DiffMode(database),
-    "W3+A": lambda database, _: Anchor(database),
-    "W4": lambda database, _: DiffGuard(database),
-    "W5": CapsuleWriter,
-    "W5-lesson": LessonWriter,
-    "W0-values": lambda database, _: Values(database),
-    "W0-joins": lambda database, _: Joins(database),
-    "W0-names": lambda database, _: Names(database),
-    "W0-skeleton": lambda database, _: Skeleton(database),
-    "W0-question": lambda database, _: QuestionOnly(database),
-    "W0-placebo": lambda database, _: Placebo(database),
-}
+    summary: str
+    make: Callable[[Bench], Regime]
+    takes_first: bool = False
+    """Whether any first candidate ends the repair."""
 
-RETRIEVERS: dict[str, Callable[[Reach], Retriever]] = {
-    "dense": lambda reach: Dense(reach.embedder()),
-    "bm25": lambda _: Bm25(),
-    "payload": lambda reach: Payload(reach.embedder()),
-    "mmr": lambda reach: Mmr(reach.embedder()),
-    "random": lambda reach: Random(seed=reach.seed),
-    "foreign": lambda reach: Foreign(reach.embedder()),
-    "schema-similar": lambda reach: SchemaSimilar(reach.embedder(), reach.schema_of),
-    "none": lambda _: Nothing(),
+
+# The regimes that a benchmark can feed; the other verifiers need a person, a rule or a service. Without a gate the bit
+# still says whether repair is due, so that all arms repair the same questions; then the first candidate is taken.
+REGIMES: dict[str, RegimeKind] = {
+    Oracle.signal: RegimeKind(
+        "checked against gold's result before storage",
+        lambda bench: Regime(bench.bit, bench.bit, Oracle(bench.judge)),
+    ),
+    Ungated.signal: RegimeKind(
+        "stored without a check", lambda bench: Regime(bench.bit, lambda _: True, Ungated()), takes_first=True
+    ),
+    Noisy.signal: RegimeKind(
+        "checked against gold's result, with errors",
+        lambda bench: Regime(bench.bit, bench.bit, Noisy(bench.judge, rate=bench.rate, seed=bench.seed)),
+    ),
+    EngineSignal.signal: RegimeKind(
+        "checked by what the database engine shows, without an oracle",
+        lambda bench: Regime(bench.looks_sound, bench.looks_sound, EngineSignal(bench.database)),
+    ),
 }
 
 
 def choose(table: Mapping[str, Implementation], key: str, name: str) -> Implementation:
-    """The implementation of that name, or a ConfigError that lists the choices."""
+    """Look up an implementation, or raise a ConfigError that lists the choices."""
     if name not in table:
         raise ConfigError.unknown(key, name, table)
     return table[name]
 
 
 def solver(name: str, *, model: LanguageModel, database: Database, sampling: Sampling | None = None) -> Solver:
-    """A solver by name; greedy with 2,048 tokens unless told otherwise."""
-    return choose(SOLVERS, "solver", name)(model, database, sampling or GREEDY)
+    """Make a solver by name; greedy with 2,048 tokens unless told otherwise."""
+    kind = choose(SOLVERS, "solver", name)
+    return kind.of(model, database, sampling=sampling or GREEDY, header_of=header)
 
 
 def source(name: str, *, model: LanguageModel, database: Database, budget: int = BUDGET) -> Source:
-    """A source by name, with its attempt budget K."""
-    return choose(SOURCES, "source", name)(model, database, budget)
+    """Make a source by name, with its attempt budget K."""
+    return choose(SOURCES, "source", name).of(model, database, budget=budget)
 
 
 def regime(name: str, *, bench: Bench) -> Regime:
-    """A regime of admission by name."""
-    return choose(REGIMES, "admission", name)(bench)
+    """Make a regime of admission by name."""
+    return choose(REGIMES, "admission", name).make(bench)
 
 
 def writer(name: str, *, database: Database, model: LanguageModel) -> Writer:
-    """A writer by name; only the capsules call the model."""
-    return choose(WRITERS, "writer", name)(database, model)
+    """Make a writer by name; few call the model, and those say so (`calls_model`)."""
+    return choose(WRITERS, "writer", name).of(database, model)
+
+
+def header(writer: str) -> str:
+    """Give the line above a writer's cards in a prompt; none for a writer that is not known here."""
+    return WRITERS[writer].header if writer in WRITERS else ""
 
 
 def retriever(name: str, *, reach: Reach) -> Retriever:
-    """A retriever by name."""
-    return choose(RETRIEVERS, "retriever", name)(reach)
+    """Make a retriever by name."""
+    return choose(RETRIEVERS, "retriever", name).of(reach)
+
+
+def retriever_in_service(name: str, *, key: str) -> type[NamedRetriever]:
+    """Look up a retriever that a team's settings name under a key; those that cross databases are no choice there."""
+    return choose({kind.name: kind for kind in RETRIEVERS.values() if not kind.crosses_databases}, key, name)

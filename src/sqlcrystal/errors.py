@@ -1,4 +1,4 @@
-"""The exception tree: what a caller may catch, and who is at fault.
+"""The exception tree, by fault: the user's, the world's or the store's.
 
 SqlcrystalError
 ├── UserError              a mistake the user can mend: one line, exit code 2
@@ -6,7 +6,7 @@ SqlcrystalError
 │   ├── NotFound           an answer, card, proposal, database or token that is not there, or not for this caller
 │   ├── Forbidden          an action that the caller's scopes do not allow
 │   └── DataError          a file that is missing, broken or does not fit the benchmark
-├── InfrastructureError    the world failed, nobody's answer was wrong
+├── InfrastructureError    the world failed, and no answer was wrong
 │   ├── DatabaseError      a database cannot be opened or reached
 │   ├── CheckError         an external check gave no verdict: it cannot run, is late, or speaks out of turn
 │   └── ModelError         a model call failed for good

@@ -6,7 +6,7 @@ from importlib import import_module
 
 
 def on_first_use(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """A package's `__getattr__`, from the modules below it and the names that each has."""
+    """Make a package's `__getattr__` from the modules below it and the names that each has."""
     home = {name: module for module, names in modules.items() for name in names}
 
     def load(name: str) -> object:

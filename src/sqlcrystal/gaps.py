@@ -68,7 +68,7 @@ def _end(gap: Gap, text: str, at: int, behind: Sequence[Part]) -> int | None:
 
 
 def _folded(text: str) -> str:
-    """The text in lower case, every character at its place: the few whose lower case is longer stay."""
+    """Lower the case of a text, every character at its place: the few whose lower case is longer stay."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered

@@ -26,19 +26,19 @@ from sqlcrystal.types import (
 
 
 class Memory(Protocol):
-    """What a question may be told: the cards that retrieval brings up, and the order in which they stand."""
+    """The cards that retrieval brings up for a question, and the order in which they stand."""
 
     def recall(self, question: Question) -> Sequence[Retrieved]:
-        """At most k cards with their scores, best first."""
+        """Bring at most k cards with their scores, best first."""
         ...
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
-        """The cards as they stand in the prompt."""
+        """Give the cards as they stand in the prompt."""
         ...
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """An attempt, the cards that were in its prompt, and what its SQL returned."""
+    """An attempt, the cards that were in its prompt, and the result of its SQL."""
 
     attempt: Attempt
     retrieved: tuple[Retrieved, ...] = ()
@@ -46,7 +46,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Lesson(Struct, frozen=True, kw_only=True):
-    """All that came of one attempt: what the source made of it, the verdict, and the card if there is one."""
+    """All that came of one attempt: the source's effort, the verdict, and the card if there is one."""
 
     effort: Effort
     verdict: Admitted | Rejected | None = None
@@ -54,12 +54,12 @@ class Lesson(Struct, frozen=True, kw_only=True):
 
     @property
     def card(self) -> Card | None:
-        """The card, if the episode was let through and written."""
+        """Give the card, if the episode was let through and written."""
         return self.written.card if self.written is not None else None
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """Every model call after the attempt: the rounds' and the writer's."""
+        """Give every model call after the attempt: the rounds' and the writer's."""
         rounds = (call for spent in self.effort.rounds for call in spent.calls)
         return (*rounds, *(self.written.calls if self.written is not None else ()))
 
@@ -88,7 +88,7 @@ def admit(episode: Episode, *, verifier: Verifier, writer: Writer) -> tuple[Admi
 def learn(
     attempt: Attempt, *, trigger: Check, source: Source, accept: Check, verifier: Verifier, writer: Writer
 ) -> Lesson:
-    """The paper's algorithm for one question: repair, verify, write."""
+    """Run the paper's algorithm for one question: repair, verify, write."""
     effort = repair(attempt, trigger=trigger, source=source, accept=accept)
     if (episode := effort.last_candidate) is None:
         return Lesson(effort=effort)

@@ -1,4 +1,4 @@
-"""The ports and the stages, on one page: what each part of the system promises the next."""
+"""The ports and the stages on one page, each with its promise to the next."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
@@ -36,11 +36,11 @@ class Database(Protocol):
     dialect: str
 
     def schema(self) -> str:
-        """Faithful CREATE TABLE DDL with declared foreign keys and no sampled values."""
+        """Give faithful CREATE TABLE DDL with declared foreign keys and no sampled values."""
         ...
 
     def fingerprint(self) -> str:
-        """A digest that changes exactly when the schema changes."""
+        """Give a digest that changes exactly when the schema changes."""
         ...
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
@@ -57,7 +57,7 @@ class Described(Protocol):
     """Port: a database that tells its tables one by one, with their owners' comments."""
 
     def tables(self) -> Sequence[Table]:
-        """Every type, table and view, in the order `schema()` shows them."""
+        """Give every type, table and view, in the order `schema()` shows them."""
         ...
 
 
@@ -70,11 +70,11 @@ class LanguageModel(Protocol):
     """How many calls it serves at once; more of them wait."""
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """One reply, or a ModelError; a model that says nothing has answered, with an empty text."""
+        """Give one reply, or a ModelError; a model that says nothing has answered, with an empty text."""
         ...
 
     def close(self) -> None:
-        """Release weights, workers and connections; who opened a model closes it."""
+        """Release weights, workers and connections, by the opener of the model."""
         ...
 
 
@@ -85,15 +85,15 @@ class Embedder(Protocol):
 
     @property
     def digest(self) -> str:
-        """Which weights these are."""
+        """Name the weights."""
         ...
 
     def embed(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """One L2-normalised row per text."""
+        """Embed each text as one L2-normalised row."""
         ...
 
     def close(self) -> None:
-        """Release weights, files and connections; who opened an embedder closes it."""
+        """Release weights, files and connections, by the opener of the embedder."""
         ...
 
 
@@ -105,7 +105,7 @@ class Solver(Protocol):
         ...
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
-        """One attempt, with the cards in its prompt."""
+        """Make one attempt, with the cards in its prompt."""
         ...
 
 
@@ -114,7 +114,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """The arm's spelling: T1 … T4, T3-look, success, union."""
+        """Give the arm's spelling: T1 … T4, T3-look, success, union."""
         ...
 
     def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
@@ -122,7 +122,7 @@ class Source(Protocol):
         ...
 
     def calls_in(self, rounds: float) -> float:
-        """How many model calls so many rounds take, for plans."""
+        """Estimate the model calls of so many rounds, for plans."""
         ...
 
 
@@ -146,11 +146,11 @@ class Bank(Protocol):
     """The cards of every database, kept apart."""
 
     def databases(self) -> Sequence[str]:
-        """Every database that has a card."""
+        """Give every database that has a card."""
         ...
 
     def cards(self, database: str) -> Sequence[Card]:
-        """The active cards of one database, in the order they were banked."""
+        """Give the active cards of one database, in the order they were banked."""
         ...
 
 
@@ -160,5 +160,5 @@ class Retriever(Protocol):
     def retrieve(
         self, question: Question, bank: Bank, *, k: int, exclude: CardId | frozenset[CardId] | None = None
     ) -> Sequence[Retrieved]:
-        """At most k cards, best first; ties break by card id; excluded cards never come."""
+        """Bring at most k cards, best first; ties break by card id; excluded cards never come."""
         ...

@@ -18,7 +18,7 @@ Row: TypeAlias = tuple[Cell, ...]
 
 
 class Question(Struct, frozen=True, kw_only=True, gc=False):
-    """What a person asks of one database; holds no gold."""
+    """A question of a person to one database; holds no gold."""
 
     id: str
     database: str
@@ -28,7 +28,7 @@ class Question(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from every other question of its benchmark."""
+        """Tell it from every other question of its benchmark."""
         return self.database, self.id
 
 
@@ -47,7 +47,7 @@ class FailureKind(StrEnum):
 
 
 class Rows(Struct, frozen=True, tag="rows"):
-    """What a statement returned."""
+    """The result of a statement."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -107,7 +107,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
 
 class Completion(Struct, frozen=True, kw_only=True):
-    """What a model replied, and what it cost."""
+    """A model's reply, and its cost."""
 
     text: str
     finish_reason: str = "stop"
@@ -140,19 +140,19 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
     @property
     def call(self) -> Call:
-        """The call that was answered with the SQL."""
+        """Give the call that was answered with the SQL."""
         return self.calls[-1]
 
 
 class Probe(Struct, frozen=True):
-    """One read-only look at the database, and what it showed."""
+    """One read-only look at the database, with its result."""
 
     sql: str
     execution: Execution
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """One unit of the repair budget: what was asked, probed, proposed, and whether the check accepted it."""
+    """One unit of the repair budget: its calls, probes and candidate, and whether the check accepted that."""
 
     calls: tuple[Call, ...]
     sql: str | None
@@ -171,7 +171,7 @@ class Episode(Struct, frozen=True, kw_only=True):
 
     @property
     def question(self) -> Question:
-        """The question this episode is about."""
+        """Give the question this episode is about."""
         return self.attempt.question
 
 
@@ -186,7 +186,7 @@ class Effort(Struct, frozen=True, kw_only=True):
 
     @property
     def last_candidate(self) -> Episode | None:
-        """The episode; or else what a spent budget ended with, for a verifier to turn away or its noise to let in."""
+        """Give the episode; or else the end of a spent budget, for a verifier to turn away or its noise to let in."""
         last = next((spent.sql for spent in reversed(self.rounds) if spent.sql is not None), None)
         if self.episode is not None or last is None:
             return self.episode
@@ -197,12 +197,12 @@ _PERSONAL_SIGNALS = frozenset({"user", "edited"})
 
 
 def is_personal(signal: str) -> bool:
-    """Tell whether a person gave this signal; what a rule, a service or an engine says never overrules one."""
+    """Tell whether a person gave this signal, which no rule, service or engine overrules."""
     return signal in _PERSONAL_SIGNALS
 
 
 class Admission(Struct, frozen=True, kw_only=True, gc=False):
-    """Which signal admitted an episode, who gave it, and when (ISO 8601, UTC)."""
+    """The signal that admitted an episode, its giver, and the time (ISO 8601, UTC)."""
 
     signal: str
     by: str
@@ -211,7 +211,7 @@ class Admission(Struct, frozen=True, kw_only=True, gc=False):
 
 
 ADMISSION_SEAL = object()
-"""What `admission` stamps an Admitted with; no other module may touch it (tests/test_architecture.py looks)."""
+"""The stamp of `admission` on an Admitted; no other module may touch it (tests/test_architecture.py looks)."""
 
 
 class Admitted(Struct, frozen=True, kw_only=True):
@@ -244,7 +244,7 @@ class CardStatus(StrEnum):
 
 
 class Card(Struct, frozen=True, kw_only=True, gc=False):
-    """What later questions see of an episode: `text`, rendered by one writer, with its provenance."""
+    """An episode as later questions see it: `text`, rendered by one writer, with its provenance."""
 
     id: CardId
     database: str

@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shop import PROBE, QUESTION, RIGHT, SCHEMA, WRONG, fenced, repairing, right
-from sqlcrystal.acquisition import Explore, Exploring, FirstTry, LookFirst, OneBit, Probing, Resample, SelfVote, Union
-from sqlcrystal.acquisition.look import cap, look
-from sqlcrystal.acquisition.repair import clip
-from sqlcrystal.acquisition.suspects import suspects
-from sqlcrystal.acquisition.vote import elect
+from sqlcrystal.acquisition.explore import Explore, Exploring
+from sqlcrystal.acquisition.repair import FirstTry, clip
+from sqlcrystal.acquisition.resampling import Resample, SelfVote, elect
+from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union, cap, look, suspects
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
-from sqlcrystal.solving import SingleShot
+from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Attempt, Failure, FailureKind, Message, Probe, Rows, Sampling
 
 OTHER = "SELECT COUNT(*) FROM item WHERE kind = 'hw'"

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from shop import QUESTION, RIGHT, ROWS, SCHEMA, repairing, right
-from sqlcrystal.acquisition import LookFirst
+from sqlcrystal.acquisition.revision import LookFirst
 from sqlcrystal.databases import open_database
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.solving import SingleShot
+from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Rows
 
 

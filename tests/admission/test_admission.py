@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from shop import QUESTION, RIGHT, WRONG
-from sqlcrystal.admission import Assertion, ExternalCheck, Noisy, Oracle, Ungated, UserConfirmation
+from sqlcrystal.admission.external import ExternalCheck
+from sqlcrystal.admission.verifiers import Assertion, Noisy, Oracle, Ungated, UserConfirmation
 from sqlcrystal.config import ExpectedValue
 from sqlcrystal.errors import CheckError, ConfigError, InfrastructureError
 from sqlcrystal.protocols import Database

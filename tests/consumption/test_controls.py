@@ -9,13 +9,9 @@ from hypothesis import strategies as st
 
 from cardbox import HashingEmbedder, card, render
 from sqlcrystal.bank import FrozenBank
-from sqlcrystal.consumption import (
-    Bm25,
-    Dense,
+from sqlcrystal.consumption.controls import (
     Foreign,
     Mispaired,
-    Mmr,
-    Payload,
     Random,
     SchemaSimilar,
     counts_of,
@@ -23,6 +19,8 @@ from sqlcrystal.consumption import (
     matched,
     mispair,
 )
+from sqlcrystal.consumption.dense import Dense, Mmr, Payload
+from sqlcrystal.consumption.lexical import Bm25
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Retriever
 from sqlcrystal.types import Question

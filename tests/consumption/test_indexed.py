@@ -10,7 +10,8 @@ from servers import new_postgres_database, running_postgres
 from shop import build, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.bank import CardStore, Entry, FrozenBank
-from sqlcrystal.consumption import Dense, Indexed
+from sqlcrystal.consumption.dense import Dense
+from sqlcrystal.consumption.indexed import Indexed
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.types import CardId, CardStatus, Question
 

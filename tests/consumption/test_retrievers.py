@@ -1,6 +1,7 @@
 """How each retriever ranks, and that it embeds and indexes no more than it must."""
 
 import hashlib
+import os
 import random
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 
 from cardbox import HashingEmbedder, card
 from sqlcrystal.bank import CardStore, FrozenBank
-from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Payload, Random, SchemaSimilar, Vectors
+from sqlcrystal.consumption.controls import Foreign, Random, SchemaSimilar
+from sqlcrystal.consumption.dense import Dense, Mmr, Payload, Vectors
+from sqlcrystal.consumption.lexical import Bm25
 from sqlcrystal.consumption.snapshots import GENERATIONS, Snapshots
 from sqlcrystal.types import Card, CardId, CardStatus, Question, Retrieved
 
@@ -214,7 +217,9 @@ PUBLISHED = "07ad44eeb694f4c2c38f81bcf125570f49117200efa2c49bcae08c79d3b6fb16"
 SCRIPT = """
 from cardbox import HashingEmbedder, card, render
 from sqlcrystal.bank import FrozenBank
-from sqlcrystal.consumption import *
+from sqlcrystal.consumption.controls import Random, fraction, matched, mispair
+from sqlcrystal.consumption.dense import Dense, Mmr, Payload
+from sqlcrystal.consumption.lexical import Bm25
 from sqlcrystal.types import Question
 bank = FrozenBank(card(n, text=f"how many {n % 7} items {n % 3}", sql=f"SELECT {n % 5}") for n in range(40))
 asked = Question(id="a", database="shop", text="how many 3 items")
@@ -228,11 +233,12 @@ print(mispair(bank, seed=9, render=render).donors)
 
 
 def test_another_process_with_another_hash_seed_retrieves_draws_and_mispairs_the_same() -> None:
-    tests = str(Path(__file__).resolve().parent.parent)
+    tests = Path(__file__).resolve().parent.parent
+    path = f"{tests.parent / 'src'}{os.pathsep}{tests}"
     printed = {
         subprocess.run(
             [sys.executable, "-c", SCRIPT],
-            env={"PYTHONPATH": tests, "PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads},
+            env={"PYTHONPATH": path, "PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads},
             capture_output=True,
             text=True,
             check=True,

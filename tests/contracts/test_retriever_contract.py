@@ -1,6 +1,7 @@
 """What every retriever promises, whichever way it ranks."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from cardbox import HashingEmbedder, card
 from sqlcrystal import assembly
 from sqlcrystal.bank import FrozenBank
-from sqlcrystal.consumption import Bm25, Dense, Foreign, Mmr, Nothing, Payload, Random, SchemaSimilar, own_cards
+from sqlcrystal.consumption.controls import SchemaSimilar
+from sqlcrystal.consumption.memory import own_cards
+from sqlcrystal.consumption.retriever import Reach
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Retriever
 from sqlcrystal.types import Card, CardId, Question
@@ -20,17 +23,11 @@ SCHEMAS = {
     "store": "CREATE TABLE item ( name , cost )",
     "zoo": "CREATE TABLE animal ( species )",
 }
+REACH = Reach(embedder=HashingEmbedder, schema_of=SCHEMAS.__getitem__, seed=42)
 RETRIEVERS: dict[str, Callable[[], Retriever]] = {
-    "dense": lambda: Dense(HashingEmbedder()),
-    "bm25": Bm25,
-    "payload": lambda: Payload(HashingEmbedder()),
-    "mmr": lambda: Mmr(HashingEmbedder()),
-    "random": lambda: Random(seed=42),
-    "foreign": lambda: Foreign(HashingEmbedder()),
-    "schema-similar": lambda: SchemaSimilar(HashingEmbedder(), SCHEMAS.__getitem__),
-    "none": Nothing,
+    name: partial(kind.of, REACH) for name, kind in assembly.RETRIEVERS.items()
 }
-CROSSING = {"foreign", "schema-similar"}
+CROSSING = {name for name, kind in assembly.RETRIEVERS.items() if kind.crosses_databases}
 
 every = pytest.mark.parametrize("name", RETRIEVERS)
 
@@ -160,10 +157,6 @@ def test_own_cards_are_all_that_came_from_the_question_in_its_database() -> None
     mine = [card(n, question_id="asked") for n in range(2)]
     bank = FrozenBank([*mine, card(5), card(6, database="zoo", question_id="asked")])
     assert own_cards(mine[0].question, bank) == {"shop-0", "shop-1"}
-
-
-def test_every_retriever_a_study_can_name_is_held_to_this_contract() -> None:
-    assert set(RETRIEVERS) == set(assembly.RETRIEVERS)
 
 
 def test_the_embedder_used_here_gives_unit_vectors() -> None:

@@ -10,7 +10,7 @@ from shop import PROBE, QUESTION, RIGHT, WRONG, fenced
 from sqlcrystal.assembly import SOURCES, source
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
-from sqlcrystal.solving import SingleShot
+from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Attempt, Message, Sampling
 
 BUDGET = 3

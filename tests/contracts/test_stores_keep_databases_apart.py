@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from cardbox import HashingEmbedder, card
 from sqlcrystal.bank import AnswerRecord, CardUse, Store, Verdict
-from sqlcrystal.consumption import Bm25, Dense, Indexed
+from sqlcrystal.consumption.dense import Dense
+from sqlcrystal.consumption.indexed import Indexed
+from sqlcrystal.consumption.lexical import Bm25
 from sqlcrystal.types import CardStatus, Question
 
 DATABASES = ("shop", "shop ", "Shop", "bar")

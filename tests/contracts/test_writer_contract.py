@@ -1,15 +1,16 @@
 """What every writer promises, whatever the episode holds."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shop import PROBE, QUESTION, RIGHT, WRONG
-from sqlcrystal.admission import Oracle
+from sqlcrystal.admission.verifiers import Oracle
 from sqlcrystal.assembly import WRITERS, writer
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
-from sqlcrystal.solving.prompt import HEADERS
 from sqlcrystal.types import (
     Admitted,
     Attempt,
@@ -25,7 +26,7 @@ from sqlcrystal.types import (
     Rows,
     Sampling,
 )
-from sqlcrystal.writing import estimate_tokens
+from sqlcrystal.writing.card import estimate_tokens
 
 CALL = Call(purpose="probe", messages=(), sampling=Sampling(), completion=Completion(text="…"))
 EXECUTIONS = st.sampled_from(
@@ -70,7 +71,7 @@ def admitted(episode: Episode) -> Admitted:
 
 
 def test_every_writer_has_its_header_in_the_prompt() -> None:
-    assert HEADERS.keys() == WRITERS.keys()
+    assert all(re.fullmatch(r"\[.+\]", kind.header) and kind.summary for kind in WRITERS.values())
 
 
 @every

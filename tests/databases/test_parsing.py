@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
-from sqlcrystal.acquisition.look import cap
-from sqlcrystal.acquisition.suspects import Suspects, suspects
+from sqlcrystal.acquisition.revision import Suspects, cap, suspects
 from sqlcrystal.databases import parsing
 from sqlcrystal.databases.parsing import Unparsable, parse, parse_all
 from sqlcrystal.measurement.leakage import template

@@ -10,7 +10,9 @@ import pytest
 
 from cardbox import card
 from sqlcrystal.bank import CardStore
-from sqlcrystal.models import Recorded, Recording, ScriptedModel
+from sqlcrystal.models.recorded import Recorded
+from sqlcrystal.models.recording import Recording
+from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.types import Message, Sampling
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from sqlcrystal.errors import ConfigError, ModelRejected, ModelUnavailable
-from sqlcrystal.models import Recording, open_model
 from sqlcrystal.models.batched import BatchedModel, BatchedSettings
 from sqlcrystal.models.catalogue import weights_path
 from sqlcrystal.models.local import LocalModel, LocalSettings
+from sqlcrystal.models.opening import open_model
+from sqlcrystal.models.recording import Recording
 from sqlcrystal.types import Completion, Message, Sampling
 from tiny_gguf import write_tiny_model
 
@@ -186,7 +187,7 @@ def test_every_recorded_prompt_has_as_many_tokens_here_as_llama_cpp_counted() ->
     gguf = pytest.importorskip("gguf", reason="the extra `batched` is not installed")
     if not weights_path(RECORDED).is_file():
         pytest.skip(f"the weights of {RECORDED} are not in the cache: sqlcrystal model pull {RECORDED}")
-    from sqlcrystal.models.gguf_text import GgufText
+    from sqlcrystal.models.batch_engine import GgufText
 
     text = GgufText(gguf.GGUFReader(weights_path(RECORDED)).fields)
     with Recording(RECORDING) as recording:

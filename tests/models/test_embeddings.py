@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from model_endpoints import behave, serving
 from sqlcrystal.errors import BadReply, ConfigError
-from sqlcrystal.models.embedding_cache import CachedEmbedder
-from sqlcrystal.models.embeddings import WordLlamaEmbedder, open_embedder
+from sqlcrystal.models.embeddings import CachedEmbedder, WordLlamaEmbedder, open_embedder
 from sqlcrystal.protocols import Embedder
 
 TEXTS = [

@@ -13,7 +13,10 @@ from model_endpoints import behave, serving
 from sqlcrystal.errors import ConfigError, DataError, UserError
 from sqlcrystal.interfaces.cli import model as model_commands
 from sqlcrystal.interfaces.cli import recording as recording_commands
-from sqlcrystal.models import Recorded, Recording, ScriptedModel, open_model, using_model
+from sqlcrystal.models.opening import open_model, using_model
+from sqlcrystal.models.recorded import Recorded
+from sqlcrystal.models.recording import Recording
+from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.types import Message, Sampling
 
 app = typer.Typer()

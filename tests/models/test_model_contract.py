@@ -9,9 +9,12 @@ import pytest
 
 from model_endpoints import behave, serving
 from sqlcrystal.errors import BadReply, ConfigError, DataError, ModelRejected, ModelTimeout
-from sqlcrystal.models import Recorded, Recording, ScriptedModel, open_model
 from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path
 from sqlcrystal.models.local import LocalModel, LocalSettings
+from sqlcrystal.models.opening import open_model
+from sqlcrystal.models.recorded import Recorded
+from sqlcrystal.models.recording import Recording
+from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.types import Message, Sampling
 

@@ -21,9 +21,9 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from sqlcrystal.models import open_model, using_model
 from sqlcrystal.models.endpoint import RetryPolicy
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, TokenPrices
+from sqlcrystal.models.opening import open_model, using_model
 from sqlcrystal.types import Completion, Message, Sampling
 
 QUICK = RetryPolicy(attempts=3, timeout=1.0, deadline=20.0, first_wait=0.01, longest_wait=0.05)

@@ -15,7 +15,7 @@ from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.databases import open_database
 from sqlcrystal.models.scripted import ScriptedModel, prompt_text
 from sqlcrystal.serving import Event
-from sqlcrystal.solving import SingleShot
+from sqlcrystal.solving.solver import SingleShot
 
 ASKED = "How many hardware items are there?"
 MIXED = ServedAnswer(

@@ -7,8 +7,8 @@ from cardbox import card
 from shop import QUESTION, RIGHT, WRONG, fenced
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
-from sqlcrystal.solving import SingleShot
 from sqlcrystal.solving.fallback import Fallback
+from sqlcrystal.solving.solver import SingleShot
 
 CARD = card("1", database="shop")
 

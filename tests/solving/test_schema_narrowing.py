@@ -13,9 +13,9 @@ from cardbox import HashingEmbedder
 from shop import build
 from sqlcrystal.databases import open_database
 from sqlcrystal.protocols import Database
-from sqlcrystal.solving import Presenter, build_prompt, described_schema
 from sqlcrystal.solving.narrowing import Narrowing
-from sqlcrystal.solving.presentation import tables_of
+from sqlcrystal.solving.presentation import Presenter, described_schema, tables_of
+from sqlcrystal.solving.prompt import build_prompt
 from sqlcrystal.types import Column, Question, Rows, Table
 
 ROOT = Path(__file__).resolve().parent.parent.parent

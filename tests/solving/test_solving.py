@@ -3,10 +3,11 @@
 import pytest
 
 from shop import QUESTION, RIGHT, SCHEMA, fenced
+from sqlcrystal.assembly import header
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.solving import ChainOfThought, SingleShot, build_prompt
-from sqlcrystal.solving.prompt import render_execution
-from sqlcrystal.types import Admission, Card, CardId, Failure, FailureKind, Rows
+from sqlcrystal.solving.prompt import build_prompt, render_execution
+from sqlcrystal.solving.solver import ChainOfThought, SingleShot
+from sqlcrystal.types import Admission, Card, CardId, Failure, FailureKind, Message, Rows
 
 
 class Blueprint:
@@ -46,8 +47,14 @@ def card(number: int, writer: str = "W0") -> Card:
     )
 
 
+def prompt_with(cards: list[Card]) -> tuple[Message, Message]:
+    return build_prompt(schema=SCHEMA, dialect="sqlite", question=QUESTION, cards=cards, header_of=header)
+
+
 def test_the_prompt_is_the_papers_word_for_word() -> None:
-    system, user = build_prompt(schema=SCHEMA, dialect="sqlite", question=QUESTION, cards=[card(1), card(2)])
+    system, user = build_prompt(
+        header_of=header, schema=SCHEMA, dialect="sqlite", question=QUESTION, cards=[card(1), card(2)]
+    )
     assert system.role == "system"
     assert system.content == (
         "You are an expert data analyst who writes correct SQLite SQL. Given a database schema and a question, "
@@ -72,7 +79,7 @@ def test_the_prompt_is_the_papers_word_for_word() -> None:
 
 def test_without_cards_the_memory_block_is_absent_and_nothing_else_changes() -> None:
     _, bare = build_prompt(schema=SCHEMA, dialect="sqlite", question=QUESTION)
-    _, remembering = build_prompt(schema=SCHEMA, dialect="sqlite", question=QUESTION, cards=[card(1)])
+    _, remembering = prompt_with([card(1)])
     block = (
         "[Relevant experience -- verified facts and rules]\n[Similar solved questions and their final SQL]\nQ: card 1\n"
     )
@@ -80,15 +87,14 @@ def test_without_cards_the_memory_block_is_absent_and_nothing_else_changes() -> 
 
 
 def test_the_schema_stands_first_so_that_a_prefix_cache_can_reuse_it() -> None:
-    prompts = [
-        build_prompt(schema=SCHEMA, dialect="sqlite", question=QUESTION, cards=cards)[1].content
-        for cards in ([], [card(1)], [card(2, "W5")])
-    ]
+    prompts = [prompt_with(cards)[1].content for cards in ([], [card(1)], [card(2, "W5")])]
     assert all(prompt.startswith(f"[Database schema]\n{SCHEMA}\n") for prompt in prompts)
 
 
 def test_cards_of_two_writers_stand_under_their_own_headers() -> None:
-    _, user = build_prompt(schema=SCHEMA, dialect="sqlite", question=QUESTION, cards=[card(1), card(2, "W4"), card(3)])
+    _, user = build_prompt(
+        header_of=header, schema=SCHEMA, dialect="sqlite", question=QUESTION, cards=[card(1), card(2, "W4"), card(3)]
+    )
     assert (
         "[Similar solved questions and their final SQL]\nQ: card 1\n\nQ: card 3\n"
         "[Repair diffs with applicability guards of similar solved questions]\nQ: card 2\n"
@@ -108,7 +114,7 @@ def test_the_prompt_speaks_the_databases_dialect(dialect: str, name: str) -> Non
 
 def test_the_solver_asks_once_greedily_and_takes_the_sql() -> None:
     model = ScriptedModel(lambda messages, sampling: fenced(RIGHT))
-    attempt = SingleShot(model, Blueprint()).solve(QUESTION, [card(1)])
+    attempt = SingleShot(model, Blueprint(), header_of=header).solve(QUESTION, [card(1)])
     assert attempt.sql == RIGHT
     assert attempt.cards == ("c1",)
     assert attempt.call.purpose == "solve"

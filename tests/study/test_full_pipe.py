@@ -1,4 +1,4 @@
-"""The pipe is kept full: no place in the crew is taken by a unit that would only wait for another one's replies."""
+"""The pipe is kept full: no place in the pool is taken by a unit that would only wait for another one's replies."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import ClassVar
 import pytest
 
 from sqlcrystal.config import parse_study
-from sqlcrystal.engines.crew import Done
-from sqlcrystal.engines.threads import Threads
+from sqlcrystal.engines.worker_pool import Done, ThreadWorkers
 from sqlcrystal.study import opening
 from sqlcrystal.study.holdings import Holding, Performed
 from sqlcrystal.study.perform import Performer
@@ -25,7 +24,7 @@ STUDY = parse_study(
 )
 
 
-class Watched(Threads[Unit, Collection, Holding, Performed]):
+class Watched(ThreadWorkers[Unit, Collection, Holding, Performed]):
     """Threads that notes the work under way whenever a unit is begun."""
 
     seen: ClassVar[list[tuple[object, list[object]]]] = []
@@ -48,7 +47,7 @@ class Watched(Threads[Unit, Collection, Holding, Performed]):
 
 
 def test_units_that_ask_alike_are_never_under_way_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "Threads", Watched)
+    monkeypatch.setattr(opening, "ThreadWorkers", Watched)
     monkeypatch.setattr(Watched, "seen", [])
     finished = opening.run_study(STUDY, tmp_path / "run", model=Player(), jobs=8)
     assert not finished.left_out

@@ -8,8 +8,10 @@ import pytest
 from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.databases import open_database
-from sqlcrystal.models import Recorded, Recording, open_model
-from sqlcrystal.solving import SingleShot
+from sqlcrystal.models.opening import open_model
+from sqlcrystal.models.recorded import Recorded
+from sqlcrystal.models.recording import Recording
+from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Sampling
 
 RECORDINGS = Path(__file__).resolve().parents[2] / "studies" / "recordings"

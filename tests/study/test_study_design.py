@@ -10,7 +10,7 @@ from sqlcrystal.benchmarks.split import Split
 from sqlcrystal.config import digest, parse_study, read_study
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.study.design import design
-from sqlcrystal.study.units import stretches
+from sqlcrystal.study.units import batches
 from sqlcrystal.types import Question
 
 CASE = Case(question=Question(id="q", database="d", text="?"), sql="SELECT 1")
@@ -130,8 +130,8 @@ def test_other_seeds_for_a_study_are_other_seeds_for_its_arms() -> None:
 
 def test_confirmatory_work_comes_before_exploratory_work() -> None:
     splits = {seed: Split(learn=(CASE,), held_out=(CASE,)) for seed in (42, 7, 13)}
-    work = stretches(design(read_study(STUDIES / "quarry.toml")), splits)
-    labels = [stretch.label for stretch in work]
+    work = batches(design(read_study(STUDIES / "quarry.toml")), splits)
+    labels = [batch.label for batch in work]
     first = [
         "first attempts",
         "none/transfer",

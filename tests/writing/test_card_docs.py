@@ -4,9 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from sqlcrystal.assembly import SOURCES, VERIFIERS, WRITERS
-from sqlcrystal.writing.guards import GUARDS
+from sqlcrystal.admission import external, verifiers
+from sqlcrystal.assembly import SOURCES, WRITERS
+from sqlcrystal.writing.diff_writers import GUARDS
 
+VERIFIERS = {
+    vars(kind)["signal"]: kind
+    for module in (verifiers, external)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and hasattr(kind, "verify")
+}
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 

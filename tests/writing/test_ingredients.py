@@ -15,8 +15,7 @@ from sqlcrystal.databases.parsing import parse
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Attempt, Episode
-from sqlcrystal.writing import CardWriter, estimate_tokens
-from sqlcrystal.writing.verbatim import render
+from sqlcrystal.writing.card import CardWriter, estimate_tokens, render_pair
 
 KEYWORDS = {"select", "from", "where", "join", "group", "order", "limit", "count", "sum"}
 CASES = load_benchmark("quarry").cases
@@ -101,7 +100,7 @@ def test_the_placebo_has_the_form_and_length_of_a_card_and_no_word_of_the_databa
     ratios = []
     for case in CASES:
         database = databases[case.question.database]
-        shown, card = text("W0-placebo", case, database), render(case.question.text, case.sql)
+        shown, card = text("W0-placebo", case, database), render_pair(case.question.text, case.sql)
         assert re.fullmatch(r"Q: .+\?\n```sql\nSELECT .+\n```", shown)
         assert not words(shown) & schema_names(database)
         assert not words(shown) & literals(case.sql)

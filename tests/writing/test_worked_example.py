@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from sqlcrystal.admission import Oracle
+from sqlcrystal.admission.verifiers import Oracle
 from sqlcrystal.assembly import WRITERS, writer
 from sqlcrystal.databases import open_database
 from sqlcrystal.models.scripted import ScriptedModel

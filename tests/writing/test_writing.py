@@ -8,14 +8,12 @@ from shop import PROBE, QUESTION, RIGHT, WRONG
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Attempt, Call, Completion, Episode, Probe, Round, Rows, Sampling
-from sqlcrystal.writing import Anchor, Diff, DiffGuard, DiffMode, LessonWriter, Trace, estimate_tokens
-from sqlcrystal.writing.capsule import SYSTEM, distil, read
+from sqlcrystal.writing.capsule import SYSTEM, LessonWriter, distil, fence, names, read
 from sqlcrystal.writing.capsule import prompt as capsule_prompt
+from sqlcrystal.writing.card import Trace, estimate_tokens, render_pair
 from sqlcrystal.writing.diff import CLAUSES, QUERY, ClauseDiff, diff
-from sqlcrystal.writing.fence import fence, names
-from sqlcrystal.writing.guards import GUARDS
+from sqlcrystal.writing.diff_writers import GUARDS, Anchor, Diff, DiffGuard, DiffMode
 from sqlcrystal.writing.modes import MODES, modes
-from sqlcrystal.writing.verbatim import render
 
 
 def episode(wrong: str | None = WRONG, fixed: str = RIGHT, *, probed: bool = True) -> Episode:
@@ -151,7 +149,7 @@ def test_the_guard_is_that_of_the_first_mode(shop: Database) -> None:
 
 
 def test_a_verbatim_card_can_be_rendered_with_another_questions_sql() -> None:
-    assert render("How\n many?", " SELECT 1 ") == "Q: How many?\n```sql\nSELECT 1\n```"
+    assert render_pair("How\n many?", " SELECT 1 ") == "Q: How many?\n```sql\nSELECT 1\n```"
 
 
 # ── the capsule and its fence ───────────────────────────────────────────────────────────────────────────────────────

@@ -1,18 +1,17 @@
 """Pre-answer exploration, the paper's baseline: probe before the first answer, with no word about correctness."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from msgspec.structs import replace
 
-from sqlcrystal.acquisition.look import look, report
-from sqlcrystal.acquisition.probe import render_facts
 from sqlcrystal.acquisition.repair import Repair, clip, greedy
+from sqlcrystal.acquisition.revision import look, render_facts, report
 from sqlcrystal.protocols import Check, Database, LanguageModel
 from sqlcrystal.solving.dialect import dialect_name
 from sqlcrystal.solving.extract import extract_sql
-from sqlcrystal.solving.prompt import SINGLE_SHOT, build_prompt, render_question, render_schema
-from sqlcrystal.solving.solver import GREEDY
+from sqlcrystal.solving.prompt import SINGLE_SHOT, HeaderOf, build_prompt, no_header, render_question, render_schema
+from sqlcrystal.solving.solver import GREEDY, NamedSolver
 from sqlcrystal.types import Attempt, Call, Card, Effort, Message, Probe, Question, Round, Sampling
 
 SYSTEM = (
@@ -25,13 +24,29 @@ CLOSING = (
 )
 
 
-class Exploring:
+class Exploring(NamedSolver):
     """A solver that looks before it answers; its attempt's prompt holds the probe reports."""
 
-    def __init__(self, model: LanguageModel, database: Database, *, sampling: Sampling = GREEDY) -> None:
+    name: ClassVar[str] = "explore"
+    summary: ClassVar[str] = "explores before it answers"
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        database: Database,
+        *,
+        sampling: Sampling = GREEDY,
+        header_of: HeaderOf = no_header,
+    ) -> None:
         self.model = model
         self.database = database
         self.sampling = sampling
+        self.header_of = header_of
+
+    @classmethod
+    def of(cls, model: LanguageModel, database: Database, *, sampling: Sampling, header_of: HeaderOf) -> Self:
+        """Make the solver."""
+        return cls(model, database, sampling=sampling, header_of=header_of)
 
     def shown(self, question: Question) -> Database:  # noqa: ARG002
         """Show the whole schema."""
@@ -39,7 +54,7 @@ class Exploring:
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
         """Explore, then answer in one shot."""
-        calls, _ = explore(self.model, self.database, question, cards, self.sampling)
+        calls, _ = explore(self.model, self.database, question, self.sampling, cards=cards, header_of=self.header_of)
         sql = extract_sql(calls[-1].completion.text)
         return Attempt(question=question, calls=calls, sql=sql, cards=tuple(card.id for card in cards))
 
@@ -48,6 +63,7 @@ class Explore(Repair):
     """The same exploration as a source: one round for every question, blind to the first attempt and its verdict."""
 
     name: ClassVar[str] = "explore"
+    summary: ClassVar[str] = "exploring before the first answer"
 
     def __init__(self, model: LanguageModel, database: Database, *, budget: int = 1) -> None:
         super().__init__(model, database, budget=min(budget, 1))
@@ -58,17 +74,23 @@ class Explore(Repair):
 
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:  # noqa: ARG002
         """Explore and answer as if for the first time."""
-        calls, probes = explore(self.model, self.database, attempt.question, (), greedy(attempt))
+        calls, probes = explore(self.model, self.database, attempt.question, greedy(attempt))
         sql = extract_sql(calls[-1].completion.text)
         return Round(calls=calls, sql=sql, execution=clip(self.run(sql)), probes=probes)
 
     def calls_in(self, rounds: float) -> float:
-        """Probes and answer, each a call; there is one round at most."""
+        """Count probes and answer, each a call; there is one round at most."""
         return 2 * min(rounds, 1.0)
 
 
 def explore(
-    model: LanguageModel, database: Database, question: Question, cards: Sequence[Card], sampling: Sampling
+    model: LanguageModel,
+    database: Database,
+    question: Question,
+    sampling: Sampling,
+    *,
+    cards: Sequence[Card] = (),
+    header_of: HeaderOf = no_header,
 ) -> tuple[tuple[Call, Call], tuple[Probe, ...]]:
     """Ask for probes, run them, then ask for the answer with their reports before the closing line."""
     schema, name = database.schema(), dialect_name(database.dialect)
@@ -80,7 +102,9 @@ def explore(
         sampling,
     )
     probes = look(database, asked.completion.text)
-    system, bare = build_prompt(schema=schema, dialect=database.dialect, question=question, cards=cards)
+    system, bare = build_prompt(
+        schema=schema, dialect=database.dialect, question=question, cards=cards, header_of=header_of
+    )
     body = bare.content.removesuffix(SINGLE_SHOT.closing.format(dialect=name))
     informed = Message("user", f"{body}{render_facts(report(probes))}\n{SINGLE_SHOT.closing.format(dialect=name)}")
     return (asked, _ask(model, (system, informed), sampling)), probes

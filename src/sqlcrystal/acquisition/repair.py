@@ -1,8 +1,8 @@
-"""Repair under a budget: the loop that every repairing source shares."""
+"""Repair under a budget, the loop that every repairing source shares; and first-try successes beside it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from msgspec.structs import replace
 
@@ -14,10 +14,30 @@ BUDGET = 3
 KEPT_ROWS = 50
 
 
-class Repair(ABC):
-    """Proposes candidates for a wrong first attempt until the check accepts one or the budget is spent."""
+class NamedSource(ABC):
+    """A source that a study chooses by name."""
 
     name: ClassVar[str]
+    summary: ClassVar[str]
+    """The origin of its episodes in a few words, for reports."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, model: LanguageModel, database: Database, *, budget: int) -> Self:
+        """Make the source, with its budget of rounds."""
+
+    @abstractmethod
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
+        """Make an effort of an attempt that is right or wrong; an episode only for a candidate that is accepted."""
+
+    @abstractmethod
+    def calls_in(self, rounds: float) -> float:
+        """Estimate the model calls of so many rounds, for plans."""
+
+
+class Repair(NamedSource):
+    """Proposes candidates for a wrong first attempt until the check accepts one or the budget is spent."""
+
     ends_on_repeat: ClassVar[bool] = False
     """Whether a candidate that was proposed before ends the repair: nothing new would be asked after it."""
 
@@ -26,9 +46,14 @@ class Repair(ABC):
         self.database = database
         self.budget = budget
 
+    @classmethod
+    def of(cls, model: LanguageModel, database: Database, *, budget: int) -> Self:
+        """Make the source, with its budget of rounds."""
+        return cls(model, database, budget=budget)
+
     @abstractmethod
     def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
-        """One round's candidate; `past` holds the rounds before it."""
+        """Propose one round's candidate; `past` holds the rounds before it."""
 
     def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
         """Leave a right attempt alone; spend the budget on a wrong one."""
@@ -48,26 +73,26 @@ class Repair(ABC):
         return Effort(attempt=attempt, source=self.name, right_at_once=right, rounds=tuple(rounds), episode=episode)
 
     def calls_in(self, rounds: float) -> float:
-        """As many as there are rounds, unless a subclass asks more often."""
+        """Count as many as there are rounds, unless a subclass asks more often."""
         return rounds
 
     def ask(self, purpose: str, messages: tuple[Message, ...], sampling: Sampling) -> Call:
-        """One model call, on the record."""
+        """Call the model once, on the record."""
         completion = self.model.chat(messages, sampling=sampling)
         return Call(purpose=purpose, messages=messages, sampling=sampling, completion=completion)
 
     def run(self, sql: str | None) -> Execution | None:
-        """What a candidate returns; nothing for no candidate."""
+        """Run a candidate; nothing for no candidate."""
         return None if sql is None else self.database.execute(sql)
 
 
 def greedy(attempt: Attempt) -> Sampling:
-    """The attempt's token budget, without sampling."""
+    """Keep the attempt's token budget, without sampling."""
     return replace(attempt.call.sampling, temperature=0.0, index=0)
 
 
 def previous_sql(attempt: Attempt, past: Sequence[Round]) -> str | None:
-    """The candidate before this round: the last round's, or else the first attempt's."""
+    """Give the candidate before this round: the last round's, or else the first attempt's."""
     return next((earlier.sql for earlier in reversed(past) if earlier.sql is not None), attempt.sql)
 
 
@@ -82,7 +107,29 @@ def same_words(sql: str | None, other: str | None) -> bool:
 
 
 def clip(execution: Execution | None) -> Execution | None:
-    """What the trace keeps of an execution: its first rows, so that a wrong cross join does not fill the disk."""
+    """Keep the first rows of an execution, so that a wrong cross join does not fill the disk."""
     if isinstance(execution, Rows) and len(execution.rows) > KEPT_ROWS:
         return replace(execution, rows=execution.rows[:KEPT_ROWS])
     return execution
+
+
+class FirstTry(NamedSource):
+    """Keeps answers that were right at once, with an empty trace."""
+
+    name: ClassVar[str] = "success"
+    summary: ClassVar[str] = "first-try successes"
+
+    @classmethod
+    def of(cls, model: LanguageModel, database: Database, *, budget: int) -> Self:  # noqa: ARG003
+        """Make the source, which needs nothing."""
+        return cls()
+
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:  # noqa: ARG002
+        """Keep the first attempt itself, if it is right."""
+        kept = right and attempt.sql is not None
+        episode = Episode(attempt=attempt, source=self.name, sql=attempt.sql or "") if kept else None
+        return Effort(attempt=attempt, source=self.name, right_at_once=right, episode=episode)
+
+    def calls_in(self, rounds: float) -> float:  # noqa: ARG002
+        """Count none: it never asks."""
+        return 0.0

@@ -25,7 +25,7 @@ LONGEST_ANSWER = 65_536
 
 
 class CheckRequest(Struct, frozen=True, kw_only=True):
-    """What the check is told; never gold, for a source never saw any."""
+    """The request to the check; never gold, for a source never saw any."""
 
     question: str
     evidence: str
@@ -36,7 +36,7 @@ class CheckRequest(Struct, frozen=True, kw_only=True):
 
 
 class CheckReply(Struct, frozen=True, kw_only=True):
-    """What the check says."""
+    """The reply of the check."""
 
     accept: bool
     reason: str = ""
@@ -57,12 +57,12 @@ class ExternalCheck:
     def command(
         cls, arguments: Sequence[str], *, timeout: float = 30.0, by: str = "", clock: Clock = utc_now
     ) -> "ExternalCheck":
-        """A check that runs a command; no shell is involved."""
+        """Make a check that runs a command; no shell is involved."""
         return cls(lambda asked: run_command(arguments, asked, timeout=timeout), by=by or arguments[0], clock=clock)
 
     @classmethod
     def callback(cls, url: str, *, timeout: float = 30.0, by: str = "", clock: Clock = utc_now) -> "ExternalCheck":
-        """A check that posts to a URL."""
+        """Make a check that posts to a URL."""
         return cls(lambda asked: post(url, asked, timeout=timeout), by=by or url, clock=clock)
 
     def verify(self, episode: Episode) -> Admitted | Rejected:

@@ -11,7 +11,7 @@ Clock: TypeAlias = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """The present moment."""
+    """Read the clock, in UTC."""
     return datetime.now(UTC)
 
 

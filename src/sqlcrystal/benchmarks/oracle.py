@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from sqlcrystal.benchmarks.cases import Case
-from sqlcrystal.once import Once
 from sqlcrystal.protocols import Check, Database
 from sqlcrystal.scoring.judge import MAX_ROWS
 from sqlcrystal.scoring.preparation import prepare_gold, prepare_prediction
 from sqlcrystal.scoring.verdicts import GOLD_KINDS, NO_SQL, RULES, UNEVALUABLE, Kind, compare, rule_named
+from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.types import Question, Rows
 
 
@@ -36,7 +36,7 @@ class GoldOracle:
         self.check = check
         self._cases = {case.question.key: case for case in cases}
         self._database_of = database_of
-        self._judged: Once[tuple[tuple[str, str], str], RuleBits] = Once()
+        self._judged: SingleFlight[tuple[tuple[str, str], str], RuleBits] = SingleFlight()
 
     def judge(self, question: Question, sql: str | None) -> RuleBits:
         """What every rule says."""

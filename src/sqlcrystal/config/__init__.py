@@ -19,6 +19,7 @@ from sqlcrystal.config.study import (
     with_key,
 )
 from sqlcrystal.config.team import (
+    DEFAULT_RETRIEVER,
     TEAM_FILE,
     AssertionEntry,
     DatabaseEntry,
@@ -31,6 +32,7 @@ from sqlcrystal.config.team import (
 )
 
 __all__ = [
+    "DEFAULT_RETRIEVER",
     "FROZEN_SUFFIX",
     "PLACES",
     "SEEDS",

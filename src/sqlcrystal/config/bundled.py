@@ -5,14 +5,14 @@ from pathlib import Path
 from sqlcrystal.errors import DataError
 
 KEPT_STUDY = "study.json"
-"""What a run's folder keeps of its study."""
+"""The name under which a run's folder keeps its study."""
 _PACKAGE = Path(__file__).resolve().parent.parent
 FOLDERS = (_PACKAGE / "studies", _PACKAGE.parent.parent / "studies")
 """Where they lie in an installed package, and in a checkout."""
 
 
 def study_path(study: Path) -> Path:
-    """The file itself, what a run's folder keeps of its study, or the bundled study of a bare name."""
+    """Find the file itself, the study that a run's folder keeps, or the bundled study of a bare name."""
     if (run_copy := study / KEPT_STUDY).is_file():
         return run_copy
     if study.is_file() or study.suffix or len(study.parts) != 1:

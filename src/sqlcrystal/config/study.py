@@ -33,7 +33,7 @@ class BenchmarkEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ArmEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One arm as written: the one factor in which it differs from its base, and what it is measured in."""
+    """One arm as written: the one factor in which it differs from its base, and the settings it is measured in."""
 
     name: str
     base: str = ""
@@ -62,7 +62,7 @@ class ContrastEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a million tokens cost, in any currency; for the plan only."""
+    """The price of a million tokens, in any currency; for the plan only."""
 
     prompt: float = 0.0
     completion: float = 0.0
@@ -102,28 +102,28 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     arm: tuple[ArmEntry, ...] = ()
     contrast: tuple[ContrastEntry, ...] = ()
     arms: tuple[str, ...] = ()
-    """Only these arms, and what they build on; all when empty."""
+    """Only these arms and their bases; all when empty."""
 
     frozen: str = ""
     """The design as `study freeze` kept it; found beside the study file."""
 
     @property
     def splits(self) -> tuple[int, ...]:
-        """The numbers of its splits: the seeds, or the folds from 1 on."""
+        """Number its splits: the seeds, or the folds from 1 on."""
         return tuple(range(1, self.folds + 1)) if self.folds else self.seeds
 
     @property
     def asked(self) -> BenchmarkEntry:
-        """The benchmark, whichever way it was written."""
+        """Read the benchmark, whichever way it was written."""
         return BenchmarkEntry(name=self.benchmark) if isinstance(self.benchmark, str) else self.benchmark
 
 
-# What leaves every answer and figure as it is: where files lie, and what tokens cost.
+# The keys that leave every answer and figure as it is: the places of files and the prices of tokens.
 PLACES = ("mode", "recordings", "prices", "model", "embedder", "benchmark", "frozen")
 
 
 def digest(study: StudyFile, **identities: str) -> str:
-    """A name for what is measured: the study without its paths, with the digests of its model and its questions."""
+    """Name a measurement: digest the study without its paths, with those of its model and its questions."""
     document: dict[str, Any] = msgspec.to_builtins(study)
     for key in PLACES:
         document.pop(key)
@@ -131,30 +131,30 @@ def digest(study: StudyFile, **identities: str) -> str:
 
 
 def model_table(text: str) -> dict[str, Any]:
-    """The table of settings that a model's name, file or `http://HOST/v1#NAME` is short for."""
+    """Write out the settings that a model's name, file or `http://HOST/v1#NAME` is short for."""
     if is_url(text):
         return endpoint_table(text)
     return {"kind": "local", ("path" if text.endswith(".gguf") else "name"): text}
 
 
 def embedder_table(text: str) -> dict[str, Any]:
-    """The table of settings that an embedder's kind or `http://HOST/v1#NAME` is short for."""
+    """Write out the settings that an embedder's kind or `http://HOST/v1#NAME` is short for."""
     return endpoint_table(text) if is_url(text) else {"kind": text}
 
 
 def is_url(text: str) -> bool:
-    """Whether a model is named by where it answers."""
+    """Tell whether a model is named by its address."""
     return text.startswith(("http://", "https://"))
 
 
 def endpoint_table(url: str) -> dict[str, Any]:
-    """The table for `http://HOST/v1#NAME`."""
+    """Write out the settings of `http://HOST/v1#NAME`."""
     base_url, _, name = url.partition("#")
     return {"kind": "openai", "base_url": base_url, "name": name}
 
 
 def with_key(model: str | Mapping[str, Any], variable: str) -> dict[str, Any]:
-    """A model that takes its key from this environment variable; what is no variable's name is not repeated."""
+    """Take the model's key from this environment variable; a text that is no variable's name is not repeated."""
     if not re.fullmatch(r"[A-Za-z_]\w*", variable):
         raise ConfigError("--api-key-env: give the name of an environment variable that holds the key, not the key")
     table = model_table(model) if isinstance(model, str) else dict(model)
@@ -172,7 +172,7 @@ WRITTEN_SHORT: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | None = None) -> StudyFile:
-    """The study in a TOML file, of a bundled name or of a run's folder, with overrides; paths in it become absolute."""
+    """Read a study from a TOML file, a bundled name or a run's folder, with overrides; its paths become absolute."""
     path = study_path(path)
     placed = _placed(_read(path), path.parent)
     for override in overrides:
@@ -189,7 +189,7 @@ def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | 
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The document as it lies there: what people write is TOML, what a run keeps of its study is JSON."""
+    """Read the document as it lies there: people write TOML, and a run keeps its study as JSON."""
     try:
         text = path.read_text(encoding="utf-8")
         document = msgspec.json.decode(text, type=dict[str, Any]) if path.suffix == ".json" else tomllib.loads(text)
@@ -205,7 +205,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def parse_study(document: Mapping[str, Any], *, where: str = "study") -> StudyFile:
-    """A validated study, or one line that names the key and, for an unknown one, the choices."""
+    """Validate a study, or raise one line that names the key and, for an unknown one, the choices."""
     for key in document:
         if key not in StudyFile.__struct_fields__:
             raise ConfigError.unknown(f"{where}: key", key, StudyFile.__struct_fields__)
@@ -251,7 +251,7 @@ def _check_splits(study: StudyFile, where: str) -> None:
 
 
 def _placed(document: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The document with its relative paths made absolute."""
+    """Make the relative paths of a document absolute."""
     asked = document.get("benchmark")
     if isinstance(asked, dict) and asked.get("data"):
         document["benchmark"] = {**asked, "data": str((folder / asked["data"]).resolve())}

@@ -17,6 +17,7 @@ from sqlcrystal.types import Cell
 
 TEAM_FILE = "sqlcrystal.toml"
 DEFAULT_STORE = "sqlcrystal.db"
+DEFAULT_RETRIEVER = "dense"
 
 _SECRET = re.compile(r"\$\{([^}]*)\}")
 _AT = re.compile(r" - at `\$\.?(.*)`$")
@@ -66,17 +67,19 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The share of questions answered without memory, to measure what memory is worth."""
     both_arms: bool = False
     """Whether both arms answer and one is shown: twice the calls, and an interval less than half as wide."""
+    retriever: str = DEFAULT_RETRIEVER
+    """How the cards of a question are found: a retriever of studies that keeps to one database."""
 
 
 class TeamFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a data team sets up once."""
+    """The settings that a data team makes once."""
 
     databases: dict[str, DatabaseEntry] = {}
     model: str | dict[str, Any] = "qwen2.5-coder-1.5b"
     embedder: str | dict[str, Any] = "wordllama"
     store: str = DEFAULT_STORE
     people: tuple[str, ...] = ()
-    """Who may vouch for an answer; anybody when empty."""
+    """The people that may vouch for an answer; anybody when empty."""
     cards: int = 5
     """At most so many cards stand in a prompt."""
     budget: int = 3
@@ -86,14 +89,14 @@ class TeamFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which questions are held out on which day; another seed draws others."""
 
     def database(self, name: str) -> DatabaseEntry:
-        """The entry of that name, or an error that lists the names."""
+        """Look up the entry of that name, or raise an error that lists the names."""
         if name not in self.databases:
             raise ConfigError.unknown("database", name, self.databases)
         return self.databases[name]
 
 
 def read_team(path: Path | str = TEAM_FILE) -> TeamFile:
-    """The settings in a TOML file; relative paths in it are meant from its folder."""
+    """Read the settings in a TOML file; relative paths in it are meant from its folder."""
     file = Path(path)
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -109,7 +112,7 @@ def read_team(path: Path | str = TEAM_FILE) -> TeamFile:
 
 
 def parse_team(document: Mapping[str, Any], *, folder: Path | None = None, where: str = TEAM_FILE) -> TeamFile:
-    """Validated settings, or one line that names the key and, where they are few, the choices."""
+    """Validate settings, or raise one line that names the key and, where they are few, the choices."""
     folder = folder or Path.cwd()
     databases = document.get("databases", {})
     if not isinstance(databases, Mapping):
@@ -134,7 +137,7 @@ def parse_team(document: Mapping[str, Any], *, folder: Path | None = None, where
 
 
 def resolve_secrets(text: str, *, where: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The text with every `${NAME}` replaced; asked for at the last moment, so that settings never hold a secret."""
+    """Replace every `${NAME}` in a text, at the last moment, so that settings never hold a secret."""
 
     def value(reference: re.Match[str]) -> str:
         if reference[1] not in environment:
@@ -147,7 +150,7 @@ def resolve_secrets(text: str, *, where: str, environment: Mapping[str, str] = o
 
 
 def default_store() -> str:
-    """The store of a command that names none: what sqlcrystal.toml here says, else a file here."""
+    """Find the store of a command that names none: by the sqlcrystal.toml here, else a file here."""
     if not Path(TEAM_FILE).is_file():
         return DEFAULT_STORE
     return resolve_secrets(read_team().store, where=f"{TEAM_FILE}: store")
@@ -176,7 +179,7 @@ def _refuse_unknown(table: Mapping[str, Any], kind: type[Struct], where: str) ->
 
 
 def _placed(url: str, folder: Path) -> str:
-    """A URL or path whose file is meant from the folder of the settings."""
+    """Place the file of a URL or path in the folder of the settings."""
     if "://" not in url:
         return str(folder / Path(url).expanduser())
     for scheme in _FILE_SCHEMES:

@@ -1,16 +1,63 @@
 """Retrieval by the cosine of embeddings: question to question, question to payload, and with diversity."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from functools import cached_property
+from threading import Lock
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlcrystal.consumption.selection import Excluded, Roster, checked_width, contenders
+from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach
+from sqlcrystal.consumption.selection import Roster, checked_width, contenders
 from sqlcrystal.consumption.snapshots import Snapshots
-from sqlcrystal.consumption.vectors import Vectors
 from sqlcrystal.protocols import Bank, Embedder
 from sqlcrystal.types import Card, Question, Retrieved
+
+BATCH = 1024
+REMEMBERED = 400_000
+
+
+class Vectors:
+    """An embedder that remembers what it embedded; for this process only, nothing is written to disk."""
+
+    def __init__(self, embedder: Embedder, *, remembered: int = REMEMBERED) -> None:
+        """Remember at most so many texts, the newest ones."""
+        self.name = embedder.name
+        self._embedder = embedder
+        self._limit = remembered
+        self._rows: dict[str, NDArray[np.float32]] = {}
+        self._lock = Lock()
+
+    @cached_property
+    def digest(self) -> str:
+        """Give the embedder's digest."""
+        return self._embedder.digest
+
+    @classmethod
+    def of(cls, embedder: Embedder) -> "Vectors":
+        """Take the embedder itself if it remembers already, so that retrievers can share one memory."""
+        return embedder if isinstance(embedder, cls) else cls(embedder)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed each text as one L2-normalised row."""
+        with self._lock:
+            known = {text: self._rows.get(text) for text in texts}
+        # Embedding happens outside the lock: threads that ask different questions of a remote model must not queue.
+        missing = [text for text, row in known.items() if row is None]
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            known.update(zip(batch, np.asarray(self._embedder.embed(batch), dtype=np.float32), strict=True))
+        with self._lock:
+            self._rows.update((text, row) for text in missing if (row := known[text]) is not None)
+            while len(self._rows) > self._limit:
+                del self._rows[next(iter(self._rows))]
+        return np.array([known[text] for text in texts], dtype=np.float32)
+
+    def close(self) -> None:
+        """Close the embedder; vectors that are known stay so."""
+        self._embedder.close()
+
 
 Number = TypeVar("Number", np.float32, np.float64)
 
@@ -20,12 +67,12 @@ SMALL = 4_000_000
 
 
 def by_question(card: Card) -> str:
-    """The paper's key: what was asked when the card was made."""
+    """Give the paper's key: the question of the card."""
     return card.question.text
 
 
 def by_payload(card: Card) -> str:
-    """The payload-aware key: what was asked and what the card says."""
+    """Give the payload-aware key: the question and the text of the card."""
     return f"{card.question.text}\n{card.text}"
 
 
@@ -40,15 +87,15 @@ class Keys:
         self._rows = np.asfortranarray(vectors.embed(keys))
 
     def __len__(self) -> int:
-        """How many rows are in use."""
+        """Count the rows in use."""
         return len(self._row_of)
 
     def matrix(self) -> NDArray[np.float32]:
-        """The rows in use; what is added later is not among them."""
+        """Give the rows in use; rows added later are not among them."""
         return self._rows[: len(self._row_of)]
 
     def row(self, key: str) -> int:
-        """The row of a key, which is added if it is new; rows that are there already never change."""
+        """Find the row of a key, which is added if it is new; rows that are there already never change."""
         if key not in self._row_of:
             (vector,) = self._vectors.embed([key])
             used, room = len(self._row_of), len(self._rows)
@@ -75,7 +122,7 @@ class DenseIndex:
         self.matrix = self._keys.matrix()
 
     def extended(self, cards: Sequence[Card]) -> "DenseIndex | None":
-        """The index with a few cards more, which takes no longer for a large bank; None where it has to be rebuilt."""
+        """Add a few cards, which takes no longer for a large bank; None where the index has to be rebuilt."""
         added = cards[len(self.roster.cards) :]
         # Another index has grown from this one already: its rows are not ours.
         if len(added) > MOST_ADDED or len(self._keys) != len(self.matrix):
@@ -89,12 +136,12 @@ class DenseIndex:
         return longer
 
     def search(self, query: NDArray[np.float32], k: int, exclude: Excluded) -> list[Retrieved]:
-        """The k nearest cards."""
+        """Find the k nearest cards."""
         places = self.nearest(query, k, exclude)
         return self.roster.ranked(places, self.cosines(places, query), k)
 
     def nearest(self, query: NDArray[np.float32], k: int, exclude: Excluded) -> NDArray[np.intp]:
-        """The places of the k nearest cards and of what ties with the last of them, in no order."""
+        """Find the places of the k nearest cards and of those that tie with the last of them, in no order."""
         if not self.roster.cards or k == 0:
             return np.zeros(0, dtype=np.intp)
         scores = _dots(self.matrix, query)
@@ -102,7 +149,7 @@ class DenseIndex:
         return contenders(self.roster.without(scores, exclude), k)
 
     def cosines(self, places: NDArray[np.intp], query: NDArray[np.float32]) -> NDArray[np.float64]:
-        """The cosines of a few places in double precision: what float32 kernels leave uncertain is settled here."""
+        """Compute cosines of a few places in double precision, which settles what float32 kernels leave uncertain."""
         rows, back = np.unique(self.row_of[places], return_inverse=True)
         return _dots(self.matrix[rows].astype(np.float64), query.astype(np.float64))[back]
 
@@ -116,9 +163,11 @@ def _dots(matrix: NDArray[Number], vector: NDArray[Number]) -> NDArray[Number]:
     return matrix @ vector
 
 
-class Dense:
+class Dense(NamedRetriever):
     """Same database, nearest questions first: cosine of question to question."""
 
+    name: ClassVar[str] = "dense"
+    summary: ClassVar[str] = "cards nearest in meaning, same database"
     key = staticmethod(by_question)
 
     def __init__(self, embedder: Embedder) -> None:
@@ -128,14 +177,19 @@ class Dense:
             lambda cards: DenseIndex(cards, self.key, self._vectors), extend=lambda index, cards: index.extended(cards)
         )
 
+    @classmethod
+    def of(cls, reach: Reach) -> Self:
+        """Make the retriever over the embedder."""
+        return cls(reach.embedder())
+
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
-        """At most k cards of the question's database, nearest first."""
+        """Bring at most k cards of the question's database, nearest first."""
         return self.retrieve_from(question.database, question, bank, k=k, exclude=exclude)
 
     def retrieve_from(
         self, database: str, question: Question, bank: Bank, *, k: int, exclude: Excluded = None
     ) -> list[Retrieved]:
-        """At most k cards of a named database: what the controls that cross databases are made of."""
+        """Bring at most k cards of a named database, for the controls that cross databases."""
         cards = bank.cards(database)
         if not checked_width(k) or not cards:
             return []
@@ -148,6 +202,8 @@ class Dense:
 class Payload(Dense):
     """Same database, by a key that holds the card's content beside its question."""
 
+    name: ClassVar[str] = "payload"
+    summary: ClassVar[str] = "cards whose payload matches, too"
     key = staticmethod(by_payload)
 
 
@@ -157,6 +213,9 @@ class Mmr(Dense):
     Each step takes the card with the highest balance · cos(question, card) - (1 - balance) · max(0, the highest cosine
     to a chosen card), which is the card's score; cards beyond the `pool` nearest are not considered.
     """
+
+    name: ClassVar[str] = "mmr"
+    summary: ClassVar[str] = "near cards that differ from each other"
 
     def __init__(self, embedder: Embedder, *, balance: float = 0.5, pool: int = 50) -> None:
         """Weigh relevance by `balance` in [0, 1], and choose among the `pool` nearest (at least 4 k)."""

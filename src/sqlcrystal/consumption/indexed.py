@@ -5,9 +5,9 @@ from threading import Lock
 
 from sqlcrystal.bank import CardStore
 from sqlcrystal.bank.neighbours import INDEXED_FROM, Neighbours
-from sqlcrystal.consumption.dense import Dense
-from sqlcrystal.consumption.selection import Excluded, checked_width, excluded_ids
-from sqlcrystal.consumption.vectors import Vectors
+from sqlcrystal.consumption.dense import Dense, Vectors
+from sqlcrystal.consumption.retriever import Excluded
+from sqlcrystal.consumption.selection import checked_width, excluded_ids
 from sqlcrystal.protocols import Bank, Embedder
 from sqlcrystal.types import Question, Retrieved
 
@@ -24,12 +24,12 @@ class Indexed:
         self._lock = Lock()
 
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
-        """At most k cards of the question's database, nearest first."""
+        """Bring at most k cards of the question's database, nearest first."""
         if not checked_width(k) or not isinstance(bank, CardStore):
             return self._dense.retrieve(question, bank, k=k, exclude=exclude)
         if not bank.serves(question.database):
             return []
-        # Before all cards are read: what is wrong with the embedder is told at once.
+        # Before all cards are read, so that trouble with the embedder is told at once.
         query = self._vectors.embed([question.text])[0]
         neighbours = self._neighbours_of(bank)
         if not neighbours.covers(question.database):

@@ -3,12 +3,13 @@
 import logging
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlcrystal.consumption.selection import Excluded, Roster, checked_width, highest
+from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach
+from sqlcrystal.consumption.selection import Roster, checked_width, highest
 from sqlcrystal.consumption.snapshots import Snapshots
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Bank
@@ -35,13 +36,13 @@ class LexicalIndex:
             self._model.index(tokens, create_empty_token=False, show_progress=False)
 
     def search(self, text: str, k: int, exclude: Excluded) -> list[Retrieved]:
-        """The k cards that share most with the text; cards that share nothing score 0 and come last."""
+        """Find the k cards that share most with the text; cards that share nothing score 0 and come last."""
         scores = self.roster.without(self.scores(text), exclude)
         places = highest(scores, k)
         return self.roster.ranked(places, scores[places].astype(np.float64), k)
 
     def scores(self, text: str) -> NDArray[np.float32]:
-        """The score of every card, in the order of their ids."""
+        """Score every card, in the order of their ids."""
         # Stop words need no test of their own: they were left out of the index.
         word_ids = [self._words[word] for word in _WORD.findall(text.lower()) if word in self._words]
         if self._model is None or not word_ids:
@@ -50,16 +51,24 @@ class LexicalIndex:
         return scores
 
 
-class Bm25:
+class Bm25(NamedRetriever):
     """Same database, by the words that questions share."""
+
+    name: ClassVar[str] = "bm25"
+    summary: ClassVar[str] = "cards nearest in words, same database"
 
     def __init__(self) -> None:
         """Build each index when it is first asked for; that the package is missing is told now."""
         _bm25s()
         self._snapshots = Snapshots(LexicalIndex)
 
+    @classmethod
+    def of(cls, reach: Reach) -> Self:  # noqa: ARG003
+        """Make the retriever, which needs nothing."""
+        return cls()
+
     def retrieve(self, question: Question, bank: Bank, *, k: int, exclude: Excluded = None) -> Sequence[Retrieved]:
-        """At most k cards of the question's database, the most words in common first."""
+        """Bring at most k cards of the question's database, the most words in common first."""
         cards = bank.cards(question.database)
         if not checked_width(k) or not cards:
             return []

@@ -10,7 +10,7 @@ CardOrder = Literal["rank", "stable"]
 
 
 def own_cards(question: Question, bank: Bank) -> frozenset[CardId]:
-    """Every card that came from this very question: what retention must not show it again."""
+    """Find every card that came from this very question, which retention must not show it again."""
     return frozenset(card.id for card in bank.cards(question.database) if card.question.id == question.id)
 
 
@@ -27,12 +27,12 @@ class BankMemory:
         self.own = own
 
     def recall(self, question: Question) -> tuple[Retrieved, ...]:
-        """At most k cards, best first."""
+        """Bring at most k cards, best first."""
         exclude = None if self.own else own_cards(question, self.bank)
         return tuple(self.retriever.retrieve(question, self.bank, k=self.k, exclude=exclude))
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> list[Card]:
-        """Best first; or by question id, so that the prompts of a database share a prefix that a cache can reuse."""
+        """Order by rank; or by question id, so that the prompts of a database share a prefix for a cache."""
         cards = [neighbour.card for neighbour in retrieved]
         if self.order == "rank":
             return cards
@@ -40,12 +40,12 @@ class BankMemory:
 
 
 class NoMemory:
-    """What a question meets that is asked without memory: nothing, wherever it is asked."""
+    """The memory of a question that is asked without any."""
 
     def recall(self, question: Question) -> tuple[Retrieved, ...]:  # noqa: ARG002
-        """No card."""
+        """Bring no card."""
         return ()
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> list[Card]:  # noqa: ARG002
-        """No card."""
+        """Show no card."""
         return []

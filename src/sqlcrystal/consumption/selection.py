@@ -3,15 +3,13 @@
 from bisect import bisect
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sqlcrystal.consumption.retriever import Excluded
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.types import Card, CardId, Retrieved
-
-Excluded: TypeAlias = CardId | frozenset[CardId] | None
 
 DECIMALS = 6
 """Scores are rounded to this many places, below what threads and BLAS kernels change, so that equal cards tie."""
@@ -19,14 +17,14 @@ MARGIN = 1e-5
 
 
 def excluded_ids(exclude: Excluded) -> frozenset[CardId]:
-    """One id, several or none, as a set."""
+    """Make a set of one id, several or none."""
     if exclude is None:
         return frozenset()
     return exclude if isinstance(exclude, frozenset) else frozenset([exclude])
 
 
 def checked_width(k: int) -> int:
-    """The retrieval width, refused where it makes no sense."""
+    """Check the retrieval width, refused where it makes no sense."""
     if k < 0:
         raise ConfigError(f"k: must be 0 or more, not {k}")
     return k
@@ -41,25 +39,25 @@ class Roster:
 
     @cached_property
     def position(self) -> dict[CardId, int]:
-        """Where each card stands; most searches never ask."""
+        """Map each card to its place; most searches never ask."""
         return {card.id: place for place, card in enumerate(self.cards)}
 
     def with_card(self, card: Card) -> tuple["Roster", int]:
-        """The roster with one card more, and where that stands."""
+        """Add one card, and tell its place."""
         place = bisect(self.cards, card.id, key=_id)
         longer = Roster(())
         longer.cards = (*self.cards[:place], card, *self.cards[place:])
         return longer, place
 
     def without(self, scores: NDArray[np.float32], exclude: Excluded) -> NDArray[np.float32]:
-        """The scores with those of excluded cards sunk below all others, in place."""
+        """Sink the scores of excluded cards below all others, in place."""
         for card_id in excluded_ids(exclude):
             if card_id in self.position:
                 scores[self.position[card_id]] = -np.inf
         return scores
 
     def ranked(self, places: NDArray[np.intp], scores: NDArray[np.float64], k: int) -> list[Retrieved]:
-        """The k best of these places, ties by card id."""
+        """Rank the k best of these places, ties by card id."""
         rounded = np.round(scores, DECIMALS) + 0.0  # so that -0.0 is 0.0
         best = np.lexsort((places, -rounded))[:k]
         return [Retrieved(self.cards[places[rank]], float(rounded[rank])) for rank in best]
@@ -70,7 +68,7 @@ def _id(card: Card) -> CardId:
 
 
 def contenders(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    """The places whose score is, within rounding, among the k highest; excluded ones are never among them."""
+    """Find the places whose score is, within rounding, among the k highest; excluded ones are never among them."""
     floor = np.float32(-np.inf)
     if 0 < k < len(scores):
         floor = np.partition(scores, len(scores) - k)[len(scores) - k] - np.float32(MARGIN)
@@ -79,7 +77,7 @@ def contenders(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
 
 
 def highest(scores: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    """The places of the k highest scores, equal ones by place, in no order; excluded ones are never among them."""
+    """Find the places of the k highest scores, ties by place, in no order; excluded ones are never among them."""
     if k >= len(scores):
         return np.flatnonzero(scores > -np.inf)
     last = np.partition(scores, len(scores) - k)[len(scores) - k]

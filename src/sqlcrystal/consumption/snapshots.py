@@ -44,7 +44,7 @@ class Snapshots(Generic[Index]):
         self._lock = Lock()
 
     def index(self, cards: Sequence[Card]) -> Index:
-        """The index over exactly these cards."""
+        """Give the index over exactly these cards."""
         with self._lock:
             snapshot = self._recognise(cards)
             # The entry holds the tuple, so its address cannot be reused while it is a key.

@@ -1,6 +1,5 @@
 """Real databases, opened read-only behind two locks: the guard (what SQL may run) and the engine (what it may do)."""
 
-import os
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -12,11 +11,12 @@ from sqlcrystal.errors import ConfigError
 if TYPE_CHECKING:
     from sqlcrystal.protocols import Database
 
-__all__ = ["PRIVILEGED_VARIABLE", "open_database"]
+__all__ = ["accept_privileged", "accepts_privileged", "open_database"]
 
 _MODULES = {"postgres": ("sqlalchemy", "psycopg"), "mysql": ("sqlalchemy", "pymysql"), "duckdb": ("duckdb",)}
 ALLOW_PRIVILEGED = "allow-privileged"
-PRIVILEGED_VARIABLE = "SQLCRYSTAL_ALLOW_PRIVILEGED"
+_accepted = {ALLOW_PRIVILEGED: False}
+"""Set once for a process, by the flag that any command takes; forked workers inherit it."""
 _OPTIONS = re.compile(r"#((?:(?:allow-privileged|functions=\w+(?:,\w+)*)(?:&|$))+)$")
 _SCHEMES = {
     "sqlite": "sqlite",
@@ -26,6 +26,16 @@ _SCHEMES = {
     "mariadb": "mysql",
     "duckdb": "duckdb",
 }
+
+
+def accept_privileged(accepted: bool = True) -> None:
+    """Open accounts that may do more than read from now on, in this process."""
+    _accepted[ALLOW_PRIVILEGED] = accepted
+
+
+def accepts_privileged() -> bool:
+    """Tell whether this process opens accounts that may do more than read, for workers that are started elsewhere."""
+    return _accepted[ALLOW_PRIVILEGED]
 
 
 def open_database(
@@ -67,7 +77,7 @@ def open_database(
         name=name,
         inspect=inspect,
         functions=functions,
-        allow_privileged=allow_privileged or privileged or os.environ.get(PRIVILEGED_VARIABLE) == "1",
+        allow_privileged=allow_privileged or privileged or accepts_privileged(),
     )
 
 

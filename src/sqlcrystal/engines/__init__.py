@@ -1,1 +1,1 @@
-"""Who carries units: threads of this process, or Ray workers; what a unit is, they need not know."""
+"""Worker pools that carry the units of a study: threads of this process, or Ray workers."""

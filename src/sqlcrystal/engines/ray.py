@@ -1,8 +1,9 @@
-"""A crew of Ray workers: units travel, each worker opens databases and model for itself, the driver alone records.
+"""A pool of Ray workers: each opens databases and model for itself, and the driver alone records.
 
-A unit is first performed here with what is recorded. One that lacks a reply travels with the replies it has; whatever
-its worker asks is laid on a desk that outlives the worker, and the driver records what it finds there. Two units that
-lack the same reply never travel at once, so every prompt is asked once, and the tables are those of the local engine.
+A unit is first performed here from the recording. One that lacks a reply is sent out with the replies it has; every
+call of its worker goes to a collector that outlives the worker, and the driver records the calls it finds there. Two
+units that lack the same reply are never out at once, so every prompt is asked once, and the tables are those of the
+local engine.
 
 It does not guarantee which worker performs a unit, nor that workers of different hardware reply alike.
 """
@@ -13,28 +14,27 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias
 
-from sqlcrystal.engines.crew import Collection, Done, Holding, Performs, Result, Unit
+from sqlcrystal.engines.worker_pool import Collection, Done, Holding, Result, Unit, UnitPerformer
 from sqlcrystal.errors import ConfigError, ModelUnavailable, RecordingMiss, SqlcrystalError
-from sqlcrystal.models import Recorded
-from sqlcrystal.models.peeking import Peeking
+from sqlcrystal.models.recorded import Peeking, Recorded
 from sqlcrystal.models.recording import RecordedCall, request_key
-from sqlcrystal.once import Once
 from sqlcrystal.protocols import LanguageModel
+from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.types import Completion, Message, Sampling
 
-JOURNEYS = 3
-"""How often a unit travels whose worker is lost on the way."""
+MOST_DISPATCHES = 3
+"""How often a unit is sent whose worker is lost."""
 Reference: TypeAlias = Any
 """Ray's handles have no types of their own."""
 
 
-class CallDesk:
-    """Where workers lay each call as soon as it is answered; an actor of its own, which no lost worker takes along."""
+class CallCollector:
+    """Keeps each call of the workers as soon as it is answered; an actor of its own, which outlives a lost worker."""
 
     def __init__(self) -> None:
         self._entries: list[RecordedCall] = []
 
-    def lay(self, entry: RecordedCall) -> None:
+    def keep(self, entry: RecordedCall) -> None:
         """Keep a call for the driver."""
         self._entries.append(entry)
 
@@ -44,49 +44,49 @@ class CallDesk:
         return entries
 
 
-class DeskModel:
-    """A worker's model: knows the replies that travelled with the unit, and lays every other one on the desk."""
+class CollectingModel:
+    """A worker's model: knows the replies that came with the unit, and hands every other one to the collector."""
 
-    def __init__(self, model: LanguageModel, known: Mapping[str, Completion], ray: Any, desk: Reference) -> None:
+    def __init__(self, model: LanguageModel, known: Mapping[str, Completion], ray: Any, collector: Reference) -> None:
         self.name, self.digest, self.slots = model.name, model.digest, model.slots
-        self._model, self._known, self._ray, self._desk = model, known, ray, desk
+        self._model, self._known, self._ray, self._collector = model, known, ray, collector
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """The known reply, or a fresh one that is safe before it is used."""
+        """Give the known reply, or a fresh one that is safe before it is used."""
         key = request_key(self.digest, messages, sampling)
         if key in self._known:
             return self._known[key]
         completion = self._model.chat(messages, sampling=sampling)
         entry = RecordedCall.of(self, messages, sampling, completion)
-        self._ray.get(self._desk.lay.remote(entry))
+        self._ray.get(self._collector.keep.remote(entry))
         return completion
 
     def close(self) -> None:
-        """The worker's model stays open for the next unit."""
+        """Leave the worker's model open for the next unit."""
 
 
 class Worker:
-    """What runs in a Ray process: databases, embedder and model of its own, opened there."""
+    """Runs in a Ray process, with databases, embedder and model opened there."""
 
-    def __init__(self, open_performer: Callable[[], Performs[Any, Any, Any, Any]], desk: Reference) -> None:
+    def __init__(self, open_performer: Callable[[], UnitPerformer[Any, Any, Any, Any]], collector: Reference) -> None:
         self._ray = importlib.import_module("ray")
-        self._desk = desk
+        self._collector = collector
         self._performer = open_performer()
         self._holdings: dict[Hashable, object] = {}
 
     def perform(
         self, unit: object, holdings: Mapping[Hashable, Reference], known: Mapping[str, Completion]
     ) -> object | None:
-        """One unit; its banks are fetched once."""
+        """Perform one unit; its banks are fetched once."""
         for bank, reference in holdings.items():
             if bank not in self._holdings:
                 self._holdings[bank] = self._ray.get(reference)
-        model = DeskModel(self._performer.model, known, self._ray, self._desk)
+        model = CollectingModel(self._performer.model, known, self._ray, self._collector)
         return self._performer.asking(model).perform(unit, self._holdings)
 
 
-class Journey(NamedTuple, Generic[Unit, Collection, Holding]):
-    """A unit on its way, the reply it lacked when it left, and how often it has left."""
+class Dispatch(NamedTuple, Generic[Unit, Collection, Holding]):
+    """A unit that was sent out, the reply it lacked then, and how often it has been sent."""
 
     unit: Unit
     holdings: Mapping[Collection, Holding]
@@ -95,15 +95,15 @@ class Journey(NamedTuple, Generic[Unit, Collection, Holding]):
 
 
 class RayWorkers(Generic[Unit, Collection, Holding, Result]):
-    """A crew over the cluster of RAY_ADDRESS, or over processes of this machine."""
+    """A worker pool over the cluster of RAY_ADDRESS, or over processes of this machine."""
 
     def __init__(
         self,
-        performer: Performs[Unit, Collection, Holding, Result],
+        performer: UnitPerformer[Unit, Collection, Holding, Result],
         model: Recorded,
         *,
         size: int | None,
-        open_there: Callable[[], Performs[Unit, Collection, Holding, Result]],
+        open_there: Callable[[], UnitPerformer[Unit, Collection, Holding, Result]],
     ) -> None:
         """Join the cluster and start the workers: one for each processor, and threads in them for more units."""
         try:
@@ -118,25 +118,25 @@ class RayWorkers(Generic[Unit, Collection, Holding, Result]):
         self.size = size or max(processors, model.slots)
         processes = max(1, min(self.size, processors))
         worker = self._ray.remote(num_cpus=0, max_concurrency=-(-self.size // processes), max_restarts=-1)(Worker)
-        self._desk = self._ray.remote(num_cpus=0)(CallDesk).remote()
-        self._workers = deque(worker.remote(open_there, self._desk) for _ in range(processes))
-        self._banks: Once[Collection, Reference] = Once()
-        self._travelling: dict[Reference, Journey[Unit, Collection, Holding]] = {}
-        self._parked: dict[str, list[Journey[Unit, Collection, Holding]]] = defaultdict(list)
+        self._collector = self._ray.remote(num_cpus=0)(CallCollector).remote()
+        self._workers = deque(worker.remote(open_there, self._collector) for _ in range(processes))
+        self._banks: SingleFlight[Collection, Reference] = SingleFlight()
+        self._out: dict[Reference, Dispatch[Unit, Collection, Holding]] = {}
+        self._parked: dict[str, list[Dispatch[Unit, Collection, Holding]]] = defaultdict(list)
         self._done: deque[Done[Unit, Result]] = deque()
 
     def begin(self, unit: Unit, holdings: Mapping[Collection, Holding]) -> None:
         """Perform the unit from the recording, or send it out with what the recording has of it."""
-        self._begin(Journey(unit, holdings, "", 0))
+        self._begin(Dispatch(unit, holdings, "", 0))
 
     def next_done(self) -> Done[Unit, Result]:
-        """Wait for any unit that was begun; whatever was asked is recorded before anything is made of it."""
+        """Wait for any unit that was begun; its calls are recorded before anything is made of them."""
         while not self._done:
-            [reference], _ = self._ray.wait(list(self._travelling), num_returns=1)
-            journey = self._travelling.pop(reference)
-            self._model.take_over(self._ray.get(self._desk.take.remote()))
-            self._arrive(journey, reference)
-            for waiting in self._parked.pop(journey.lacks, ()):
+            [reference], _ = self._ray.wait(list(self._out), num_returns=1)
+            dispatch = self._out.pop(reference)
+            self._model.take_over(self._ray.get(self._collector.take.remote()))
+            self._receive(dispatch, reference)
+            for waiting in self._parked.pop(dispatch.lacks, ()):
                 self._begin(waiting)
         return self._done.popleft()
 
@@ -145,11 +145,11 @@ class RayWorkers(Generic[Unit, Collection, Holding, Result]):
         if self._joined:
             self._ray.shutdown()
             return
-        for actor in (*self._workers, self._desk):
+        for actor in (*self._workers, self._collector):
             self._ray.kill(actor)
 
-    def _begin(self, journey: Journey[Unit, Collection, Holding]) -> None:
-        unit, holdings = journey.unit, journey.holdings
+    def _begin(self, dispatch: Dispatch[Unit, Collection, Holding]) -> None:
+        unit, holdings = dispatch.unit, dispatch.holdings
         peeking = Peeking(self._model)
         try:
             self._done.append(Done(unit, self._performer.asking(peeking).perform(unit, holdings)))
@@ -158,31 +158,31 @@ class RayWorkers(Generic[Unit, Collection, Holding, Result]):
                 self._done.append(Done(unit, None, miss))
                 return
             lacks = next(reversed(peeking.missing))
-            if any(other.lacks == lacks for other in self._travelling.values()):
-                self._parked[lacks].append(journey)
+            if any(other.lacks == lacks for other in self._out.values()):
+                self._parked[lacks].append(dispatch)
             else:
-                self._send(journey._replace(lacks=lacks, number=journey.number + 1), peeking.known)
+                self._send(dispatch._replace(lacks=lacks, number=dispatch.number + 1), peeking.known)
         except SqlcrystalError as error:
             self._done.append(Done(unit, None, error))
 
-    def _send(self, journey: Journey[Unit, Collection, Holding], known: Mapping[str, Completion]) -> None:
+    def _send(self, dispatch: Dispatch[Unit, Collection, Holding], known: Mapping[str, Completion]) -> None:
         banks = {
-            bank: self._banks.get(bank, partial(self._ray.put, holding)) for bank, holding in journey.holdings.items()
+            bank: self._banks.get(bank, partial(self._ray.put, holding)) for bank, holding in dispatch.holdings.items()
         }
         worker = self._workers[0]
         self._workers.rotate(-1)
-        self._travelling[worker.perform.remote(journey.unit, banks, known)] = journey
+        self._out[worker.perform.remote(dispatch.unit, banks, known)] = dispatch
 
-    def _arrive(self, journey: Journey[Unit, Collection, Holding], reference: Reference) -> None:
-        """What came of a journey; the unit of a lost worker travels again, with what the worker had asked."""
+    def _receive(self, dispatch: Dispatch[Unit, Collection, Holding], reference: Reference) -> None:
+        """Settle a unit that came back; that of a lost worker is sent again, with the replies the worker had."""
         failures = self._ray.exceptions
         try:
-            self._done.append(Done(journey.unit, self._ray.get(reference)))
+            self._done.append(Done(dispatch.unit, self._ray.get(reference)))
         except failures.RayTaskError as error:
             cause = error.cause if isinstance(error.cause, Exception) else error
-            self._done.append(Done(journey.unit, None, cause))
+            self._done.append(Done(dispatch.unit, None, cause))
         except failures.RayError as error:
-            if journey.number < JOURNEYS:
-                self._begin(journey)
+            if dispatch.number < MOST_DISPATCHES:
+                self._begin(dispatch)
             else:
-                self._done.append(Done(journey.unit, None, ModelUnavailable(f"a Ray worker is gone: {error}")))
+                self._done.append(Done(dispatch.unit, None, ModelUnavailable(f"a Ray worker is gone: {error}")))

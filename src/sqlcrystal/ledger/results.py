@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from sqlcrystal.escaping import csv_cell
 from sqlcrystal.ledger.records import Ledger, Manifest, Outcome
 from sqlcrystal.ledger.whole_files import write_whole
-from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.scoring.verdicts import RULES
 
 RESULTS_CSV = "results.csv"

@@ -8,16 +8,84 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from importlib.metadata import version
+from typing import Any
 
 import torch
 from gguf import GGUFReader
 from torch import Tensor
 
-from sqlcrystal.errors import ModelUnavailable
-from sqlcrystal.models.gguf_text import GgufText
-from sqlcrystal.models.local_weights import SAMPLER, LocalWeights
+from sqlcrystal.errors import ConfigError, ModelUnavailable
+from sqlcrystal.models.catalogue import SAMPLER, LocalWeights
 from sqlcrystal.models.transformer import Candidates, Transformer
-from sqlcrystal.types import Completion, Sampling
+from sqlcrystal.types import Completion, Message, Sampling
+
+# ── a GGUF file's chat template and vocabulary ───────────────────────────────────────────────────────────────────────
+
+PIECES = {
+    "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+}
+"""How text is cut before byte pairs are joined, by the name that the file gives."""
+ENDS = ("<|im_end|>", "<|endoftext|>")
+"""The ends of a reply besides the token that the file names, as llama.cpp has them."""
+CONTROL = 3
+"""The type of tokens that are never part of a text, such as the end of a message."""
+
+
+class GgufText:
+    """Messages to tokens and tokens to text, as the file's own template and vocabulary have it."""
+
+    def __init__(self, metadata: Any) -> None:
+        """Read template and vocabulary from the fields of a GGUF file."""
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        cut = str(metadata["tokenizer.ggml.pre"].contents())
+        if cut not in PIECES:
+            raise ConfigError.unknown("model: the tokenizer of its GGUF file", cut, PIECES)
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        self._template = environment.from_string(metadata["tokenizer.chat_template"].contents())
+        self._tokenizer = _tokenizer(metadata, PIECES[cut])
+        named = (self._tokenizer.token_to_id(word) for word in ENDS)
+        last = int(metadata["tokenizer.ggml.eos_token_id"].contents())
+        self.ends = frozenset({last, *(token for token in named if token is not None)})
+        """The tokens that end a reply."""
+
+    def tokens(self, messages: Sequence[Message]) -> list[int]:
+        """Tokenise the prompt, up to where the reply begins."""
+        prompt = self._template.render(
+            messages=[{"role": message.role, "content": message.content} for message in messages],
+            add_generation_prompt=True,
+        )
+        tokens: list[int] = self._tokenizer.encode(prompt, add_special_tokens=False).ids
+        return tokens
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Decode a reply."""
+        said: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)
+        return said
+
+
+def _tokenizer(metadata: Any, pieces: str) -> Any:
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
+
+    words: list[str] = metadata["tokenizer.ggml.tokens"].contents()
+    kinds: list[int] = metadata["tokenizer.ggml.token_type"].contents()
+    merges: list[str] = metadata["tokenizer.ggml.merges"].contents()
+    pairs = [(first, second) for first, _, second in (merge.partition(" ") for merge in merges)]
+    tokenizer = Tokenizer(models.BPE(vocab={word: index for index, word in enumerate(words)}, merges=pairs))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(pieces), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    control = [word for word, kind in zip(words, kinds, strict=True) if kind == CONTROL]
+    tokenizer.add_special_tokens([AddedToken(word, special=True, normalized=False) for word in control])
+    return tokenizer
+
+
+# ── the engine ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RUNTIME = f"batched, torch {version('torch').partition('+')[0]}, bfloat16"
 ROOM = 256
@@ -25,7 +93,7 @@ ROOM = 256
 
 
 class Reply:
-    """One call under way: its prompt, what has been written, and who waits for it."""
+    """One call under way: its prompt, the tokens written so far, and the future of its caller."""
 
     def __init__(self, prompt: Sequence[int], sampling: Sampling) -> None:
         self.prompt, self.sampling = prompt, sampling
@@ -37,7 +105,7 @@ class Reply:
 
     @property
     def length(self) -> int:
-        """How many tokens the reply's row of memory holds: all but the one that was written last."""
+        """Count the tokens in the reply's row of memory: all but the one that was written last."""
         return len(self.prompt) + len(self.written) - 1
 
     def take(self, candidates: Candidates, row: int, seconds: float) -> None:
@@ -94,7 +162,7 @@ class BatchEngine:
         self._thread.join()
 
     def _run(self, weights: LocalWeights, opened: Future[None]) -> None:
-        """All of PyTorch's work, from unpacking on.
+        """Do all of PyTorch's work, from unpacking on.
 
         A second thread that had used it would have workers of its own, and where there are more workers than
         processors OpenMP puts them to sleep after every product: half the speed.
@@ -126,7 +194,7 @@ class BatchEngine:
                 welcoming = welcoming and self._welcome(replies)
                 if replies:
                     self._go_on(replies)
-            except Exception as error:  # too little memory, most of all: whoever waits must hear of it
+            except Exception as error:  # too little memory, most of all: waiting callers must hear of it
                 for reply in replies:
                     reply.future.set_exception(ModelUnavailable(f"model {self._name}: {error}"))
                 replies.clear()

@@ -1,4 +1,4 @@
-"""A GGUF model for studies: many calls at once, and what their prompts have in common is read once."""
+"""A GGUF model for studies: many calls at once, with the common beginning of their prompts read once."""
 
 import threading
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sqlcrystal.errors import ConfigError, ModelRejected
-from sqlcrystal.models.local_weights import LocalWeights
+from sqlcrystal.models.catalogue import LocalWeights
 from sqlcrystal.types import Completion, Message, Sampling
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class BatchedModel:
         self._engine: BatchEngine | None = None
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
-        """One reply; a prompt longer than the context is a ModelRejected that names both lengths."""
+        """Give one reply; a prompt longer than the context is a ModelRejected that names both lengths."""
         engine = self.load()
         prompt = engine.text.tokens(messages)
         if len(prompt) >= engine.context:

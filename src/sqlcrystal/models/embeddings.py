@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,11 +42,11 @@ class WordLlamaEmbedder:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of the weights: a study writes it down, and whoever only asks need not wait for it."""
+        """Digest the weights: a study writes it down, and a mere question need not wait for it."""
         return _file_digest(self._folder / "weights" / "l2_supercat_256.safetensors")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row per text."""
+        """Embed each text as one unit row."""
         if not texts:
             return np.zeros((0, 256), dtype=np.float32)
         with self._lock:
@@ -85,7 +86,7 @@ class MiniLMEmbedder:
         self._tokenizer: Any = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row per text."""
+        """Embed each text as one unit row."""
         with self._lock:
             self._load()
             rows = [self._embed_one(text) for text in texts]
@@ -158,7 +159,7 @@ class OpenAIEmbedder:
         )
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit row per text, asked for in batches."""
+        """Embed each text as one unit row, asked for in batches."""
         size = self._settings.batch
         batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
         rows = [row for batch in batches for row in self._embed_batch(batch)]
@@ -208,7 +209,7 @@ EMBEDDER_KINDS: dict[str, Callable[[Mapping[str, Any]], Embedder]] = {
 
 
 def open_embedder(spec: str | Mapping[str, Any] = "wordllama") -> Embedder:
-    """The embedder a kind, a URL `http://host/v1#model` or a table with `kind` stands for."""
+    """Open the embedder that a kind, a URL `http://host/v1#model` or a table with `kind` stands for."""
     if isinstance(spec, str):
         spec = embedder_table(spec)
     kind = spec.get("kind", "wordllama")
@@ -232,14 +233,14 @@ def _root_logger_left_alone() -> Iterator[None]:
 
 
 def _normalised(vectors: NDArray[Any]) -> Vectors:
-    """Rows of length 1; a row that has no direction becomes zero."""
+    """Scale rows to length 1; a row that has no direction becomes zero."""
     rows = np.nan_to_num(np.asarray(vectors, dtype=np.float32), posinf=0.0, neginf=0.0)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True) if rows.size else np.ones((len(rows), 1))
     return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 def _package_folder(package: str, *, extra: str = "") -> Path:
-    """Where an installed package lies, found without importing it."""
+    """Find the folder of an installed package without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         requirement = f"sqlcrystal[{extra}]" if extra else package
@@ -253,3 +254,69 @@ def _file_digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"embedder: cannot read {path}: {error.strerror}") from None
+
+
+class CachedEmbedder:
+    """An embedder with its inner one's name and digest; looks in memory, then in one SQLite file if there is one.
+
+    It does not guarantee that two threads never embed the same new text at once; the results are equal.
+    """
+
+    def __init__(self, embedder: Embedder, path: Path | None = None) -> None:
+        """Wrap an embedder; `path` makes the cache outlive the process."""
+        self.name = embedder.name
+        self.digest = embedder.digest
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._memory: dict[str, NDArray[np.float32]] = {}
+        self._disk = _open_cache(path) if path is not None else None
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed each text as one unit row, embedding only the texts not met before."""
+        keys = [hashlib.sha256(f"{self.digest}\n{text}".encode()).hexdigest() for text in texts]
+        with self._lock:
+            self._recall(keys)
+            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._memory}
+        if missing:
+            fresh = self._embedder.embed(list(missing.values()))
+            with self._lock:
+                self._keep(dict(zip(missing, fresh, strict=True)))
+        if not keys:
+            return self._embedder.embed([])
+        with self._lock:
+            return np.stack([self._memory[key] for key in keys])
+
+    def close(self) -> None:
+        """Release the file and the embedder behind it."""
+        self._embedder.close()
+        with self._lock:
+            if self._disk is not None:
+                self._disk.close()
+                self._disk = None
+
+    def _recall(self, keys: Sequence[str]) -> None:
+        if self._disk is None:
+            return
+        for key in set(keys) - self._memory.keys():
+            row = self._disk.execute("SELECT vector FROM embedding WHERE key = ?", (key,)).fetchone()
+            if row:
+                self._memory[key] = np.frombuffer(row[0], dtype="<f4").astype(np.float32)
+
+    def _keep(self, fresh: dict[str, NDArray[np.float32]]) -> None:
+        self._memory.update(fresh)
+        if self._disk is not None:
+            rows = [(key, vector.astype("<f4").tobytes()) for key, vector in fresh.items()]
+            with self._disk:
+                self._disk.executemany("INSERT OR REPLACE INTO embedding VALUES (?, ?)", rows)
+
+
+def _open_cache(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=30.0, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE IF NOT EXISTS embedding (key TEXT PRIMARY KEY, vector BLOB NOT NULL)")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise DataError(f"embedding cache {path}: {error}") from None
+    return connection

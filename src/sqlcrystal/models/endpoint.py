@@ -53,13 +53,13 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
                 raise ValueError(f"{field} must be above 0")
 
     def wait(self, attempt: int, retry_after: float) -> float:
-        """How long to wait after a failed attempt: doubling with jitter, never less than the server asked for."""
+        """Compute the wait after a failed attempt: doubling with jitter, never less than the server asked for."""
         backoff = min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 1))
         return max(retry_after, backoff * random.uniform(0.5, 1.0))
 
 
 class TransientError(Exception):
-    """A failure worth another attempt: what to raise if there is none, and how long the server asked to wait."""
+    """A failure worth another attempt: the error to raise if there is none, and the wait that the server asked for."""
 
     def __init__(self, error: ModelError, *, retry_after: float = 0.0) -> None:
         """Carry the error a caller would see."""
@@ -148,7 +148,7 @@ class Endpoint:
             return self._client
 
     def _send(self, client: "httpx.Client", path: str, content: bytes, ends: float) -> bytes:
-        """One attempt; its own time is cut at the deadline."""
+        """Make one attempt; its own time is cut at the deadline."""
         import httpx
 
         allowed = min(self.policy.timeout, ends - time.monotonic())
@@ -184,12 +184,12 @@ class Endpoint:
 
 
 def bad_reply(message: str) -> TransientError:
-    """An answer that is none; another attempt may bring one."""
+    """Make the error of an answer that is none; another attempt may bring one."""
     return TransientError(BadReply(message))
 
 
 def _read_until(response: "httpx.Response", ends: float) -> bytes:
-    """The whole body, the connection cut when time is up: a read timeout alone restarts with every byte."""
+    """Read the whole body, and cut the connection when time is up: a read timeout alone restarts with every byte."""
     connection = response.extensions["network_stream"].get_extra_info("socket")
 
     def cut() -> None:
@@ -226,5 +226,5 @@ def _variable(name: str, key: str) -> str:
 
 
 def without_user(url: str) -> str:
-    """The URL without the user and password that may stand before the host."""
+    """Strip the user and password that may stand before the host of a URL."""
     return re.sub(r"(?<=//)[^/?#]*@", "", url)

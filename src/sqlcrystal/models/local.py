@@ -18,7 +18,7 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from sqlcrystal.models.local_weights import SAMPLER, LocalWeights
+from sqlcrystal.models.catalogue import SAMPLER, LocalWeights
 from sqlcrystal.types import Completion, Message, Sampling
 
 
@@ -55,7 +55,7 @@ class LocalModel:
         self._server: Any = None
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
-        """One reply; a prompt longer than a slot's context is a ModelRejected that names both lengths."""
+        """Give one reply; a prompt longer than a slot's context is a ModelRejected that names both lengths."""
         server = self.load()
         request = _request(messages, sampling, reuse_prefix=self.settings.reuse_prefix)
         with self._free:
@@ -140,7 +140,7 @@ class _StreamedReply:
         return self._timed_out
 
     def completion(self, name: str) -> Completion:
-        """The whole reply, or why there is none."""
+        """Join the whole reply, or raise why there is none."""
         if self._error:
             raise _refusal(name, self._error)
         if self._timed_out:

@@ -18,14 +18,14 @@ KEY_VARIABLE = "SQLCRYSTAL_API_KEY"
 
 
 class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a million tokens cost, for the accounts of a study."""
+    """The price of a million tokens, for the accounts of a study."""
 
     prompt_per_million: float
     completion_per_million: float
     currency: str = "USD"
 
     def cost(self, *, prompt_tokens: int, completion_tokens: int) -> float:
-        """The price of that many tokens."""
+        """Price that many tokens."""
         return (prompt_tokens * self.prompt_per_million + completion_tokens * self.completion_per_million) / 1_000_000
 
 
@@ -71,7 +71,7 @@ class OpenAIModel:
         )
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
-        """One reply, retried by the policy, or a ModelError that says why there is none."""
+        """Give one reply, retried by the policy, or a ModelError that says why there is none."""
         body = {
             "model": self.name,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
@@ -93,7 +93,7 @@ class OpenAIModel:
 
 
 def endpoint_digest(kind: str, where: str, name: str, extra: Mapping[str, Any]) -> str:
-    """What tells models behind endpoints apart: the address or its stand-in, the name and every extra field."""
+    """Tell models behind endpoints apart: by the address or its stand-in, the name and every extra field."""
     document = {"kind": kind, "where": where.rstrip("/"), "name": name, "extra": extra}
     return hashlib.sha256(msgspec.json.encode(document, order="sorted")).hexdigest()
 

@@ -24,7 +24,7 @@ MODEL_KINDS: dict[str, tuple[type[Any], Callable[[Any], LanguageModel]]] = {
 
 
 def open_model(spec: str | Mapping[str, Any] | ModelSettings) -> LanguageModel:
-    """The model a name, a URL or a table of settings stands for; weights are read on its first call."""
+    """Open the model that a name, a URL or a table of settings stands for; weights are read on its first call."""
     settings = model_settings(spec)
     _, make = MODEL_KINDS[str(settings.__struct_config__.tag)]
     return make(settings)
@@ -32,7 +32,7 @@ def open_model(spec: str | Mapping[str, Any] | ModelSettings) -> LanguageModel:
 
 @contextmanager
 def using_model(spec: str | Mapping[str, Any] | ModelSettings) -> Iterator[LanguageModel]:
-    """The model for the length of a block; its weights or connections are released at the end."""
+    """Open the model for the length of a block; its weights or connections are released at the end."""
     model = open_model(spec)
     try:
         yield model
@@ -41,7 +41,7 @@ def using_model(spec: str | Mapping[str, Any] | ModelSettings) -> Iterator[Langu
 
 
 def model_settings(spec: str | Mapping[str, Any] | ModelSettings) -> ModelSettings:
-    """Validated settings: a known name, a path ending in .gguf, `http://host/v1#model`, or a table with `kind`."""
+    """Validate settings: a known name, a path ending in .gguf, `http://host/v1#model`, or a table with `kind`."""
     if isinstance(spec, str):
         spec = _named(spec)
     if not isinstance(spec, Mapping):

@@ -193,7 +193,7 @@ def _copy(model: KnownModel, given: Path, target: Path, report: Report) -> None:
 
 
 def _admit(model: KnownModel, candidate: Path, target: Path, origin: str) -> None:
-    """The only way into the cache: the right sha256; anything else is deleted."""
+    """Take a file into the cache by the one way there is: the right sha256; anything else is deleted."""
     with candidate.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 != model.sha256:
@@ -204,13 +204,13 @@ def _admit(model: KnownModel, candidate: Path, target: Path, origin: str) -> Non
 
 
 def _too_much(partial: Path, host: str) -> InfrastructureError:
-    """What is longer than the weights is something else, and might never end."""
+    """Refuse more bytes than the weights have: it is something else, and might never end."""
     partial.unlink(missing_ok=True)
     return InfrastructureError(f"hub: {host} sends more than the weights are long")
 
 
 def _hashed_again(path: Path) -> str:
-    """The sha256 of what lies there now: a note of an earlier one proves nothing to whoever asks for a check."""
+    """Hash the file that lies there now: a note of an earlier sha256 proves nothing to a check."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

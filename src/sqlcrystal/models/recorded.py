@@ -3,7 +3,7 @@
 import random
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from enum import StrEnum
 from typing import Literal
@@ -50,7 +50,7 @@ class Recorded:
         """How many replies the model itself gave."""
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
-        """The recorded reply, or by mode a fresh one; a replay that finds none is a RecordingMiss."""
+        """Give the recorded reply, or by mode a fresh one; a replay that finds none is a RecordingMiss."""
         key = request_key(self.digest, messages, sampling)
         if self.mode is Mode.REPLAY:
             return self._replay(key, messages)
@@ -148,9 +148,34 @@ def verify(recording: Recording, model: LanguageModel, *, n: int, rng: random.Ra
 
 
 def excerpt(messages: Sequence[Message], *, width: int = 200) -> str:
-    """What a person recognises a prompt by: its first tables and its question, else its end."""
+    """Cut from a prompt the part a person recognises it by: its first tables and its question, else its end."""
     text = "\n".join(message.content for message in messages)
     tables = re.findall(r"CREATE TABLE\s+[\"`\[]?(\w+)", text)[:3]
     questions: list[str] = re.findall(r"^\W*question\b\W*(.+)$", text, flags=re.IGNORECASE | re.MULTILINE)
     telling = questions[-1] if questions else " ".join(text.split())[-width:]
     return f"{', '.join(tables)}…: {telling[:width]}" if tables else telling[:width]
+
+
+class Peeking:
+    """Gives what is recorded and asks no model; remembers what it gave, and the lengths of prompts without a reply."""
+
+    def __init__(self, recorded: Recorded, *, length: Callable[[str], int] = len) -> None:
+        """Measure messages by `length`; a plan counts tokens."""
+        self.name, self.digest, self.slots = recorded.name, recorded.digest, recorded.slots
+        self._recording, self._length = recorded.recording, length
+        self.known: dict[str, Completion] = {}
+        self.missing: dict[str, int] = {}
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
+        """Give the recorded reply, or raise a miss."""
+        key = request_key(self.digest, messages, sampling)
+        reply = self.known.get(key) or self._recording.get(key)
+        if reply is None:
+            if key not in self.missing:
+                self.missing[key] = sum(self._length(message.content) for message in messages)
+            raise RecordingMiss(f"not recorded: {key[:12]}")
+        self.known[key] = reply
+        return reply
+
+    def close(self) -> None:
+        """Release nothing: the recording is closed by its opener."""

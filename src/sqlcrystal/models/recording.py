@@ -1,7 +1,8 @@
 """Recordings: every completion a run used, addressed by what was asked, so that the run can be repeated exactly.
 
-The working file is SQLite, so a process killed at any moment loses at most the call in flight. The shipped file
-(`*.jsonl.xz`) holds the same entries sorted and compressed; it is read whole and never changed in place.
+The working file is SQLite, so a process killed at any moment loses at most the call in flight; a file that holds
+anything else is refused and never changed. The shipped file (`*.jsonl.xz`) holds the same entries sorted and
+compressed; it is read whole and never changed in place.
 """
 
 import hashlib
@@ -17,11 +18,81 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
+from sqlcrystal.bounded_streams import MAX_LINE, bounded_lines, inflated, unpacked
 from sqlcrystal.errors import DataError
-from sqlcrystal.incoming import bounded_lines, inflated, unpacked
-from sqlcrystal.models.working_file import FORMAT, open_to_read, open_to_write
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.types import Completion, Message, Sampling
+
+# ── the working file ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+FORMAT = 1
+COLUMNS = ("key", "model", "digest", "messages", "sampling", "completion")
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a connection that cannot write, and that leaves nothing beside a file at rest."""
+    journals = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
+    # Reading a file at rest in the usual way would leave an empty -wal and -shm behind; a file in use needs its log.
+    mode = "mode=ro" if any(journal.exists() for journal in journals) else "immutable=1"
+    connection = _connect(f"{path.resolve().as_uri()}?{mode}", path)
+    try:
+        _check(connection, path)
+    except DataError:
+        connection.close()
+        raise
+    return connection
+
+
+def open_to_write(path: Path) -> sqlite3.Connection:
+    """Open an old recording, or begin one where there is no file or an empty one."""
+    if path.exists() and path.stat().st_size:
+        open_to_read(path).close()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = _connect(str(path), path)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        with connection:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS completion ("
+                "key TEXT PRIMARY KEY, model TEXT NOT NULL, digest TEXT NOT NULL, "
+                "messages BLOB NOT NULL, sampling BLOB NOT NULL, completion BLOB NOT NULL) WITHOUT ROWID"
+            )
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+    except sqlite3.Error as error:
+        connection.close()
+        raise DataError(f"recording {path}: cannot be written: {error}") from None
+    return connection
+
+
+def _connect(database: str, path: Path) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(database, timeout=30.0, check_same_thread=False, uri=database.startswith("file:"))
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LINE)
+        return connection
+    except sqlite3.Error as error:
+        raise DataError(f"recording {path}: cannot be opened: {error}") from None
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that holds anything but the one table; one without any is a recording that was not begun.
+
+    A view of the table's name, or a column that is computed, makes gigabytes of a file of a few kilobytes.
+    """
+    try:
+        tables = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type != 'index'")]
+        columns = [str(row[1]) for row in connection.execute("PRAGMA table_xinfo(completion)")]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error as error:
+        raise DataError(f"recording {path}: not a recording: {error}") from None
+    kinds = {str(row[0]) for row in connection.execute("SELECT type FROM sqlite_master WHERE type != 'index'")}
+    if tables and (tables != ["completion"] or kinds != {"table"} or columns != list(COLUMNS)):
+        raise DataError(f"recording {path}: not a recording: a database with the tables {', '.join(tables)[:200]}")
+    if tables and version != FORMAT:
+        raise DataError(f"recording {path}: format {version}; this version reads {FORMAT}")
+
+
+# ── the recording ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SHIPPED_SUFFIX = ".jsonl.xz"
 
@@ -40,7 +111,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     def of(
         cls, model: LanguageModel, messages: Sequence[Message], sampling: Sampling, completion: Completion
     ) -> "RecordedCall":
-        """What a model was asked and replied, under its address."""
+        """Record a request and its reply under its address."""
         return cls(
             key=request_key(model.digest, messages, sampling),
             model=model.name,
@@ -52,7 +123,7 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """What one model contributed to a recording."""
+    """The share of one model in a recording."""
 
     model: str
     digest: str
@@ -63,7 +134,7 @@ class Stats(Struct, frozen=True, kw_only=True):
 
 
 def request_key(digest: str, messages: Sequence[Message], sampling: Sampling) -> str:
-    """The address of a completion: sha256 over the model's digest, the messages and the sampling, index included."""
+    """Address a completion: sha256 over the model's digest, the messages and the sampling, index included."""
     request = [
         FORMAT,
         digest,
@@ -76,8 +147,8 @@ def request_key(digest: str, messages: Sequence[Message], sampling: Sampling) ->
 class Recording:
     """Entries by key; many threads and several processes may use one working file.
 
-    `also` names other recordings that are looked into after this one; what is found there is copied, so the working
-    file ends up holding exactly what its run used. It does not guarantee the last entry against a power cut, only
+    `also` names other recordings that are looked into after this one; entries found there are copied, so the working
+    file ends up holding exactly the entries of its run. It does not guarantee the last entry against a power cut, only
     against a crash of the process.
     """
 
@@ -96,12 +167,12 @@ class Recording:
             self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
 
     def get(self, key: str) -> Completion | None:
-        """The completion recorded under a key, here or in the recordings looked into also."""
+        """Look up a completion by its key, here or in the recordings looked into also."""
         entry = self.entry(key)
         return entry.completion if entry else None
 
     def entry(self, key: str) -> RecordedCall | None:
-        """The whole entry under a key."""
+        """Look up the whole entry under a key."""
         entry = self._own(key)
         if entry is not None:
             return entry
@@ -127,7 +198,7 @@ class Recording:
         return len(rows)
 
     def entries(self) -> Iterator[RecordedCall]:
-        """Every entry of this file, sorted by model and prompt so that like prompts lie together."""
+        """Read every entry of this file, sorted by model and prompt so that like prompts lie together."""
         if self._connection is None:
             entries = list(self._entries.values())
         else:
@@ -137,14 +208,14 @@ class Recording:
         yield from sorted(entries, key=_shipping_order)
 
     def keys(self) -> frozenset[str]:
-        """The keys of every entry of this file."""
+        """List the keys of every entry of this file."""
         if self._connection is None:
             return frozenset(self._entries)
         with self._lock:
             return frozenset(row[0] for row in self._connection.execute("SELECT key FROM completion"))
 
     def __len__(self) -> int:
-        """How many completions this file holds."""
+        """Count the completions of this file."""
         return len(self.keys())
 
     def close(self) -> None:

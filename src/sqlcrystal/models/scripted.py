@@ -29,7 +29,7 @@ class ScriptedModel:
         self._reply = _as_callable(script)
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
-        """The script's reply to these messages; BadReply when it has none."""
+        """Give the script's reply to these messages; BadReply when it has none."""
         with self._lock:
             self.prompts.append(tuple(messages))
             self.samplings.append(sampling)
@@ -42,11 +42,11 @@ class ScriptedModel:
         return Completion(text=reply, prompt_tokens=prompt_tokens, completion_tokens=len(reply.split()))
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Release nothing."""
 
 
 def prompt_text(messages: Sequence[Message]) -> str:
-    """All messages as one text, in order."""
+    """Join all messages to one text, in order."""
     return "\n\n".join(message.content for message in messages)
 
 

@@ -77,7 +77,7 @@ class Transformer:
         return self._candidates(state[-1:])
 
     def write(self, tokens: Tensor, lengths: Tensor, memory: Tensor) -> "Candidates":
-        """One more token of every reply: row i of memory holds `lengths[i]` tokens and takes `tokens[i]` in."""
+        """Write one more token of every reply: row i of memory holds `lengths[i]` tokens and takes `tokens[i]` in."""
         return self._candidates(self._state(tokens, lengths, ManyReplies(memory, lengths)))
 
     def _state(self, tokens: Tensor, positions: Tensor, memory: "OnePrompt | ManyReplies") -> Tensor:
@@ -100,7 +100,7 @@ class Transformer:
         return torch.nn.functional.rms_norm(state, (state.shape[-1],), weight, self.shape.epsilon).bfloat16()
 
     def _candidates(self, state: Tensor) -> "Candidates":
-        """Most likely tokens; bfloat16 finds them and is too coarse to order them, so they are weighed again."""
+        """Find the most likely tokens; bfloat16 is too coarse to order them, so they are weighed again."""
         normed = torch.nn.functional.rms_norm(state, (state.shape[-1],), self._last_norm, self.shape.epsilon)
         tokens = self._logits(normed.bfloat16()).topk(CANDIDATES, dim=-1).indices
         logits = torch.einsum("rd,rcd->rc", normed, self._head[tokens].float())
@@ -116,20 +116,20 @@ class Candidates(NamedTuple):
 
 
 class Rotation(NamedTuple):
-    """Rotary positions: what the halves of every head are turned by."""
+    """Rotary positions, by which the halves of every head are turned."""
 
     cosine: Tensor
     sine: Tensor
 
     @classmethod
     def to(cls, positions: Tensor, frequencies: Tensor) -> "Rotation":
-        """The rotation of each position."""
+        """Compute the rotation of each position."""
         angles = positions[:, None].float() * frequencies
         angles = torch.cat((angles, angles), dim=-1)[:, None, :]
         return cls(angles.cos(), angles.sin())
 
     def applied(self, heads: Tensor) -> Tensor:
-        """The heads, turned to their positions."""
+        """Turn the heads to their positions."""
         first, second = heads.chunk(2, dim=-1)
         turned = heads * self.cosine + torch.cat((-second, first), dim=-1) * self.sine
         return turned.bfloat16()
@@ -170,7 +170,7 @@ class ManyReplies:
 
 
 def _mask(hidden: Tensor) -> Tensor:
-    """What to add to scores so that nobody looks at what is hidden."""
+    """Compute the amounts to add to scores so that nothing attends to what is hidden."""
     return torch.zeros(hidden.shape, dtype=torch.bfloat16).masked_fill_(hidden, -math.inf)
 
 
@@ -193,7 +193,7 @@ class _Weights:
         from gguf.quants import dequantize
 
         tensor = self._tensors[name]
-        # A copy: what is not packed comes as a view of the file, which must not be written to.
+        # A copy, since unpacked data comes as a view of the file, which must not be written to.
         return np.array(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
 
 
@@ -213,7 +213,7 @@ def _layer(weights: _Weights, index: int) -> Layer:
 
 
 def _product(weight: Tensor, bias: Tensor | None = None) -> Linear:
-    """A product with the weight laid out once as the processor wants it, where PyTorch was built to do so."""
+    """Lay the weight out once as the processor wants it, where PyTorch was built to do so, and multiply by it."""
     if not torch.backends.mkldnn.is_available():
         return lambda state: linear(state, weight, bias)
     laid_out = torch.ops.mkldnn._reorder_linear_weight(weight, None)

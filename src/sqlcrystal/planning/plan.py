@@ -14,14 +14,15 @@ from msgspec.structs import replace
 from sqlcrystal import assembly
 from sqlcrystal.config import StudyFile
 from sqlcrystal.errors import RecordingMiss
-from sqlcrystal.models.peeking import Peeking
+from sqlcrystal.models.recorded import Peeking
 from sqlcrystal.planning.foresight import Foresight, foresee
 from sqlcrystal.protocols import Embedder, LanguageModel
+from sqlcrystal.study.design import gate_of
 from sqlcrystal.study.holdings import Holdings
 from sqlcrystal.study.opening import Opened, open_study
 from sqlcrystal.study.setting import SETTINGS
-from sqlcrystal.study.units import Stretch, Unit
-from sqlcrystal.writing import estimate_tokens
+from sqlcrystal.study.units import Batch, Unit
+from sqlcrystal.writing.card import estimate_tokens
 
 WRONG_SHARE = 0.5
 YIELD = 0.3
@@ -72,9 +73,9 @@ class StudyPlan(Struct, frozen=True, kw_only=True):
 
 
 class Walked(Struct, frozen=True, kw_only=True):
-    """What one stretch adds: recorded calls, the lengths of the prompts still to be sent, and guessed calls."""
+    """What one batch adds: recorded calls, the lengths of the prompts still to be sent, and guessed calls."""
 
-    stretch: Stretch
+    batch: Batch
     recorded: int
     missing: list[int]
     guessed: float
@@ -115,19 +116,19 @@ class Planner:
         self.work = opened.work
         self.peek = Peeking(opened.model, length=estimate_tokens)
         self.performer = opened.performer.asking(self.peek)
-        self._holdings = Holdings(unit for stretch in self.work for unit in stretch.units)
+        self._holdings = Holdings(unit for batch in self.work for unit in batch.units)
         self._guessed: set[tuple[str, ...]] = set()
         self._unknown: set[tuple[str, str]] = set()
 
     def plan(self) -> StudyPlan:
         """The whole plan."""
-        return self._priced([self._walked(stretch) for stretch in self.work])
+        return self._priced([self._walked(batch) for batch in self.work])
 
-    def _walked(self, stretch: Stretch) -> Walked:
+    def _walked(self, batch: Batch) -> Walked:
         recorded, missing = len(self.peek.known), len(self.peek.missing)
-        guessed = sum(self._walk(unit) for unit in stretch.units)
+        guessed = sum(self._walk(unit) for unit in batch.units)
         return Walked(
-            stretch=stretch,
+            batch=batch,
             recorded=len(self.peek.known) - recorded,
             missing=[*islice(self.peek.missing.values(), missing, None)],
             guessed=guessed,
@@ -157,15 +158,15 @@ class Planner:
         if not unit.arm or not (unit.fills is not None or SETTINGS[unit.setting].repairs):
             return 0.0
         arm = self.performer.design.arm(unit.arm).arm
-        ungated = unit.fills is not None and arm.admission == "ungated"
+        takes_first = unit.fills is not None and assembly.REGIMES[gate_of(arm.admission)[0]].takes_first
         database = self.performer.world.database(unit.question.database)
         source = assembly.source(arm.source, model=self.peek, database=database, budget=self.study.budget)
         calls = 0.0
         memory = unit.arm if unit.needs else ""
         if self._first_time(arm.source, memory, *unit.question.key):
-            calls += source.calls_in(1.0 if ungated else max(1.0, self.study.budget * ROUNDS_USED))
-        capsule = unit.fills is not None and arm.writer.startswith("W5")
-        if capsule and self._first_time(arm.source, arm.writer, *unit.question.key):
+            calls += source.calls_in(1.0 if takes_first else max(1.0, self.study.budget * ROUNDS_USED))
+        asks = unit.fills is not None and assembly.WRITERS[arm.writer].calls_model
+        if asks and self._first_time(arm.source, arm.writer, *unit.question.key):
             calls += YIELD
         return share * calls
 
@@ -190,15 +191,15 @@ class Planner:
         )
 
     def _work(self, walked: Walked, usual: UsualCall) -> PlannedWork:
-        stretch, prices, jobs = walked.stretch, self.study.prices, self.opened.model.slots
-        planned = self.performer.design.arm(stretch.arm) if stretch.arm else None
-        cards = planned.arm.k if planned and planned.remembers and stretch.setting != "collection" else 0
+        batch, prices, jobs = walked.batch, self.study.prices, self.opened.model.slots
+        planned = self.performer.design.arm(batch.arm) if batch.arm else None
+        cards = planned.arm.k if planned and planned.remembers and batch.setting != "collection" else 0
         prompts = sum(walked.missing) + walked.guessed * (usual.prompt_tokens + cards * CARD_TOKENS)
         completions = (len(walked.missing) + walked.guessed) * usual.completion_tokens
         seconds = usual.seconds_per_token * (prompts + COMPLETION_WEIGHT * completions)
         return PlannedWork(
-            arm=stretch.arm,
-            setting=stretch.setting if stretch.arm else stretch.label,
+            arm=batch.arm,
+            setting=batch.setting if batch.arm else batch.label,
             recorded=walked.recorded,
             known=len(walked.missing),
             guessed=round(walked.guessed, 1),

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
-from sqlcrystal.consumption import NoMemory
+from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.errors import ModelError, UserError
 from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id

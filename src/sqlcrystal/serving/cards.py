@@ -11,7 +11,7 @@ from sqlcrystal.serving.privacy import kept_edit, kept_entry
 from sqlcrystal.serving.verdicts import must_run
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Card, CardStatus
-from sqlcrystal.writing import estimate_tokens
+from sqlcrystal.writing.card import estimate_tokens
 
 FILTERS = {"signal": "signal", "by": "admitted_by", "writer": "writer"}
 """Filters by the name of their column in the store."""

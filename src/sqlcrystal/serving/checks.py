@@ -3,7 +3,8 @@
 import shlex
 from collections.abc import Iterator
 
-from sqlcrystal.admission import Assertion, ExternalCheck
+from sqlcrystal.admission.external import ExternalCheck
+from sqlcrystal.admission.verifiers import Assertion
 from sqlcrystal.bank import AnswerRecord, Verdict
 from sqlcrystal.errors import CheckError, UserError
 from sqlcrystal.pipeline import admit
@@ -12,7 +13,7 @@ from sqlcrystal.serving.banking import bank_card
 from sqlcrystal.serving.draft import Vouched
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Episode, Rejected, Written
-from sqlcrystal.writing import Verbatim
+from sqlcrystal.writing.card import Verbatim
 
 
 def vouch(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, episode: Episode | None) -> Vouched:

@@ -291,7 +291,7 @@ class Crystal:
         bank = self.workspace.bank
         if not bank.cards(name):
             return []
-        return list(self.workspace.retriever.retrieve(asking.as_question(text, name), bank, k=limit))
+        return list(self.workspace.retriever_of(name).retrieve(asking.as_question(text, name), bank, k=limit))
 
     def card(self, card_id: str) -> Entry:
         """Give one card with the episode it came from and its history."""

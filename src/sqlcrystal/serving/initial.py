@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -42,20 +41,21 @@ def named_databases(given: list[str]) -> dict[str, str]:
     return databases
 
 
-def settings_text(choices: Choices) -> str:
-    """The settings as TOML; a password in a URL becomes an environment variable, set for this process."""
-    lines = [f"model = {_quoted(choices.model)}", f"store = {_quoted(_without_secret('store', choices.store))}"]
+def settings_text(choices: Choices, *, masked: bool = True) -> str:
+    """Write the settings as TOML; masked, a password in a URL stands as a variable of the environment."""
+    url_of = _without_secret if masked else lambda _, url: url
+    lines = [f"model = {_quoted(choices.model)}", f"store = {_quoted(url_of('store', choices.store))}"]
     if choices.people:
         lines.append(f"people = [{', '.join(map(_quoted, choices.people))}]")
     for name, url in choices.databases.items():
         key = name if _BARE_KEY.fullmatch(name) else _quoted(name)
-        lines += ["", f"[databases.{key}]", f"url = {_quoted(_without_secret(name, url))}"]
+        lines += ["", f"[databases.{key}]", f"url = {_quoted(url_of(name, url))}"]
     return "\n".join(lines) + "\n"
 
 
-def trouble(text: str, *, folder: Path) -> Iterator[str]:
-    """One line for everything that cannot be reached: each database, the model, the store."""
-    team = parse_team(tomllib.loads(text), folder=folder)
+def trouble(choices: Choices, *, folder: Path) -> Iterator[str]:
+    """Write one line for everything that cannot be reached: each database, the model, the store."""
+    team = parse_team(tomllib.loads(settings_text(choices, masked=False)), folder=folder)
     workspace = Workspace(team)
     try:
         for name in team.databases:
@@ -93,8 +93,8 @@ def _try_database(workspace: Workspace, name: str) -> None:
 def _try_model(workspace: Workspace) -> None:
     spec = workspace.team.model
     if isinstance(spec, str) and not is_url(spec):
-        from sqlcrystal.models import open_model
         from sqlcrystal.models.catalogue import KNOWN_MODELS, weights_path
+        from sqlcrystal.models.opening import open_model
 
         open_model(spec).close()
         if spec in KNOWN_MODELS and not weights_path(spec).is_file():
@@ -119,7 +119,6 @@ def _without_secret(name: str, url: str) -> str:
     if password is None:
         return url
     variable = re.sub(r"\W", "_", name).upper() + "_PASSWORD"
-    os.environ.setdefault(variable, unquote(password["password"]))
     return url[: password.start("password")] + f"${{{variable}}}" + url[password.end("password") :]
 
 

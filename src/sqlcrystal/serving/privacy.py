@@ -74,12 +74,11 @@ def kept_entry(workspace: Workspace, entry: Entry) -> Entry:
 def _without_values(card: Card, question: str, sql: str) -> Card:
     """Write a card anew from its masked question and query; its id is of what is left."""
     from sqlcrystal.databases.masks import UNREADABLE
-    from sqlcrystal.writing.card import estimate_tokens
-    from sqlcrystal.writing.verbatim import render
+    from sqlcrystal.writing.card import estimate_tokens, render_pair
 
     if UNREADABLE in (sql, card.sql):
         raise UserError(f"card {card.id}: its values cannot be told from the rest of its SQL; it is not kept")
-    text = render(question, sql)
+    text = render_pair(question, sql)
     name = hashlib.sha256("\0".join([card.database, card.writer, question, sql]).encode())
     return replace(
         card,
@@ -99,12 +98,12 @@ def kept_edit(
     if not workspace.keeps_no_values(card.database):
         return text, sql, reason
     from sqlcrystal.databases.masks import UNREADABLE
-    from sqlcrystal.writing.verbatim import render
+    from sqlcrystal.writing.card import render_pair
 
     new = card.sql if sql is None else masked_query(workspace.open(card.database), "", sql).sql or card.sql
     if new == UNREADABLE:
         raise UserError(f"card {card.id}: the values of this SQL cannot be told from the rest; nothing was changed")
-    return render(card.question.text, new), None if sql is None else new, ""
+    return render_pair(card.question.text, new), None if sql is None else new, ""
 
 
 def kept_proposal(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, proposal: Proposal) -> Proposal:

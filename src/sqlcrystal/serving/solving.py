@@ -13,7 +13,7 @@ from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import UsedCard
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
-from sqlcrystal.solving import SingleShot
+from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Attempt, Card, Effort, Episode, Execution, Failure, Question, Retrieved, Rows
 
 SHOWN_ROWS = 100
@@ -24,7 +24,7 @@ SOURCES = {"allowed": "T3-look", "never": "T2"}
 def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, memory: Memory, notify: Notify) -> Draft:
     """Answer, and repair within the budget what the engine complains of."""
     database = OnceEach(presented(opened, question))
-    solver: Solver = SingleShot(ClockedModel(workspace.model), database)
+    solver: Solver = SingleShot(ClockedModel(workspace.model), database, header_of=_header)
     if opened.entry.fallback:
         from sqlcrystal.solving.fallback import Fallback
 
@@ -50,6 +50,12 @@ def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, mem
     if draft.repaired:
         notify(_result("repaired", sql, draft.execution))
     return draft
+
+
+def _header(writer: str) -> str:
+    from sqlcrystal.assembly import header  # whose stages a question without cards need not load before the model
+
+    return header(writer)
 
 
 def presented(opened: OpenDatabase, question: Question) -> Database:

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from sqlcrystal.admission import UserConfirmation
+from sqlcrystal.admission.verifiers import UserConfirmation
 from sqlcrystal.bank import AnswerRecord, Proposal, Verdict
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ModelError, RecordingMiss, UserError
@@ -15,10 +15,10 @@ from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
 from sqlcrystal.serving.solving import OnceEach, mend, presented
 from sqlcrystal.serving.usefulness import result_digest
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
-from sqlcrystal.solving import SingleShot
+from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Attempt, Episode, Failure, Rows
-from sqlcrystal.writing import Verbatim
+from sqlcrystal.writing.card import Verbatim
 
 
 def confirm_answer(workspace: Workspace, record: AnswerRecord, *, by: str, note: str = "") -> Ruling:

@@ -22,4 +22,6 @@ def warm_up(workspace: Workspace, *, seconds: float = SECONDS) -> None:
             if monotonic() > until:
                 return
             if workspace.store_exists() and workspace.store.bank.serves(name):
-                workspace.retriever.retrieve(as_question("How many are there?", name), workspace.store.bank, k=1)
+                workspace.retriever_of(name).retrieve(
+                    as_question("How many are there?", name), workspace.store.bank, k=1
+                )

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from sqlcrystal.bank import FrozenBank
-from sqlcrystal.config import DatabaseEntry, TeamFile, is_url, model_table, resolve_secrets
-from sqlcrystal.consumption import BankMemory, NoMemory
+from sqlcrystal.config import DEFAULT_RETRIEVER, DatabaseEntry, TeamFile, is_url, model_table, resolve_secrets
+from sqlcrystal.consumption.memory import BankMemory, NoMemory
 from sqlcrystal.databases import open_database
 from sqlcrystal.errors import ConfigError, UserError
-from sqlcrystal.once import Once
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Bank, Database, Embedder, LanguageModel, Retriever
 from sqlcrystal.serving.callers import current_user
 from sqlcrystal.serving.clock import ClockedDatabase
 from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_place, without_password
-from sqlcrystal.solving import Presenter
+from sqlcrystal.single_flight import SingleFlight
+from sqlcrystal.solving.presentation import Presenter
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import DatabaseLocation, Store
@@ -48,14 +48,16 @@ class Workspace:
         self._lock = RLock()
         self._model: LanguageModel | None = None
         self._embedder: Embedder | None = None
-        self._retriever: Retriever | None = None
+        self._retrievers: SingleFlight[str, Retriever] = SingleFlight()
         self._store: Store | None = None
-        self._open_databases: Once[str, OpenDatabase] = Once()
+        self._open_databases: SingleFlight[str, OpenDatabase] = SingleFlight()
         self._opened: list[Database] = []
         self._named_here: dict[str, DatabaseEntry] = {}
         self._remembered: set[str] = set()
         self._heard: dict[str, str] = {}
         self._allowed: dict[str, bool] = {}
+        for name, entry in team.databases.items():
+            _check_retriever(name, entry)
 
     def allow(self, *, replay: bool = False) -> None:
         """Allow for this session, over all databases, what the settings of one may allow for good."""
@@ -167,7 +169,7 @@ class Workspace:
             return self._given_model
         with self._lock:
             if self._model is None:
-                from sqlcrystal.models import open_model
+                from sqlcrystal.models.opening import open_model
 
                 spec = self.team.model
                 if isinstance(spec, str) and is_url(spec):
@@ -179,23 +181,33 @@ class Workspace:
         """What questions over a database may be told; `own` lets a question see the card that came from itself."""
         if self.team.cards == 0 or not self.store_exists() or not self.store.bank.serves(opened.name):
             return NoMemory()
-        return BankMemory(self.store.bank, self.retriever, k=self.team.cards, own=own)
+        return BankMemory(self.store.bank, self.retriever_of(opened.name), k=self.team.cards, own=own)
 
-    @property
-    def retriever(self) -> Retriever:
-        """How cards are found: by meaning; the same as a study's `dense`, for banks of any size."""
-        with self._lock:
-            if self._retriever is None:
-                from sqlcrystal.consumption import Indexed
+    def retriever(self, name: str = DEFAULT_RETRIEVER) -> Retriever:
+        """Find cards by meaning, the same as a study's `dense` but for banks of any size; or as the name says."""
+        return self._retrievers.get(name, lambda: self._make_retriever(name))
 
-                self._retriever = Indexed(self._vectors())
-            return self._retriever
+    def retriever_of(self, name: str) -> Retriever:
+        """Find cards as the settings of a database say."""
+        entry = self._named_here.get(name) or self.team.databases.get(name)
+        return self.retriever(entry.retriever if entry is not None else DEFAULT_RETRIEVER)
+
+    def _make_retriever(self, name: str) -> Retriever:
+        if name == DEFAULT_RETRIEVER:
+            from sqlcrystal.consumption.indexed import Indexed
+
+            return Indexed(self._vectors())
+        from sqlcrystal.assembly import retriever_in_service
+        from sqlcrystal.consumption.retriever import Reach
+
+        reach = Reach(self._vectors, lambda name: self.open(name).database.schema(), self.team.seed)
+        return retriever_in_service(name, key="retriever").of(reach)
 
     def _vectors(self) -> Embedder:
         with self._lock:
             if self._embedder is None:
-                from sqlcrystal.consumption import Vectors
-                from sqlcrystal.models import open_embedder
+                from sqlcrystal.consumption.dense import Vectors
+                from sqlcrystal.models.embeddings import open_embedder
 
                 self._embedder = Vectors.of(self._given_embedder or open_embedder(self.team.embedder))
             return self._embedder
@@ -260,14 +272,15 @@ class Workspace:
             for database in self._opened:
                 database.close()
             self._opened.clear()
-            self._open_databases = Once()
+            self._open_databases = SingleFlight()
             if self._model is not None:
                 self._model.close()
             if self._embedder is not None and self._given_embedder is None:
                 self._embedder.close()
             if self._store is not None:
                 self._store.close()
-            self._model = self._embedder = self._retriever = self._store = None
+            self._retrievers = SingleFlight()
+            self._model = self._embedder = self._store = None
 
 
 def _open(entry: DatabaseEntry, name: str | None) -> Database:
@@ -281,3 +294,11 @@ def _open(entry: DatabaseEntry, name: str | None) -> Database:
         )
     except OSError as error:
         raise UserError(f"database {name or entry.url}: cannot be opened ({error.strerror})") from error
+
+
+def _check_retriever(name: str, entry: DatabaseEntry) -> None:
+    """Refuse a retriever that is no choice, before anybody asks; the usual one needs no look at the table."""
+    if entry.retriever != DEFAULT_RETRIEVER:
+        from sqlcrystal.assembly import retriever_in_service
+
+        retriever_in_service(entry.retriever, key=f"databases.{name}.retriever")

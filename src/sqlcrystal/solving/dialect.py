@@ -11,5 +11,5 @@ NAMES = {
 
 
 def dialect_name(dialect: str) -> str:
-    """How prompts spell a dialect."""
+    """Spell a dialect as prompts do."""
     return NAMES.get(dialect.lower(), dialect)

@@ -1,4 +1,4 @@
-"""SQL out of a model's reply, whatever the reply looks like.
+"""SQL out of a model's reply in any form.
 
 The rules, in order:
 1. A reasoning model's <think>…</think> is dropped.
@@ -29,7 +29,7 @@ START = re.compile(
 
 
 def extract_sql(reply: str) -> str | None:
-    """The one query a reply proposes, or None when it holds none."""
+    """Find the one query a reply proposes, or None when it holds none."""
     text = THINKING.sub("", reply)
     blocks = _blocks(text)
     for body in reversed(blocks):
@@ -41,7 +41,7 @@ def extract_sql(reply: str) -> str | None:
 
 
 def extract_blocks(reply: str) -> tuple[str, ...]:
-    """Every fenced query of a reply, in order and without repeats; a reply without fences gives its one query."""
+    """Find every fenced query of a reply, in order, without repeats; a reply without fences gives its one query."""
     text = THINKING.sub("", reply)
     blocks = _blocks(text)
     queries = [query for body in blocks for query in _queries(body)]
@@ -51,7 +51,7 @@ def extract_blocks(reply: str) -> tuple[str, ...]:
 
 
 def _blocks(text: str) -> list[str]:
-    """The bodies of the complete blocks that may be SQL, or else of the one block that was cut off."""
+    """Find the bodies of the complete blocks that may be SQL, or else of the one block that was cut off."""
     complete = [match["body"] for match in FENCE.finditer(text) if _may_be_sql(match["tag"], match["body"])]
     if complete:
         return complete
@@ -60,7 +60,7 @@ def _blocks(text: str) -> list[str]:
 
 
 def _may_be_sql(tag: str, body: str) -> bool:
-    """Whether a block is tagged as SQL, or looks like it under another tag or none."""
+    """Tell whether a block is tagged as SQL, or looks like it under another tag or none."""
     if tag.upper() in {"SELECT", "WITH"}:  # "```SELECT 1```": the tag is the query's first word; see _unfenced
         return False
     return bool(body.strip()) and (tag.lower() in SQL_TAGS or bool(_queries(body)))
@@ -78,13 +78,13 @@ def _statements(sql: str) -> list[str]:
 
 
 def _queries(body: str) -> list[str]:
-    """The statements of a block that read data, without leading or trailing comments."""
+    """Find the statements of a block that read data, without leading or trailing comments."""
     cleaned = (_clean(part) for part in _statements(body))
     return [statement for statement in cleaned if QUERY.match(statement)]
 
 
 def _last_query(body: str) -> str | None:
-    """The last statement of a block that reads data."""
+    """Find the last statement of a block that reads data."""
     queries = _queries(body)
     return queries[-1] if queries else None
 
@@ -96,7 +96,7 @@ def _clean(sql: str) -> str:
 
 
 def _unfenced(text: str) -> str | None:
-    """The query of a reply without fences."""
+    """Find the query of a reply without fences."""
     starts = [match.start() for match in START.finditer(text)]
     if not starts:
         return None

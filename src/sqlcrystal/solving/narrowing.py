@@ -31,7 +31,7 @@ class Narrowing:
         self._neighbours = _neighbours(self._tables)
 
     def choose(self, question: Question, *, width: int) -> tuple[Table, ...]:
-        """At most so many tables, in the order the schema shows them, with the types they use.
+        """Choose at most so many tables, in the order the schema shows them, with the types they use.
 
         Half are those that score best; the rest are first what foreign keys join to them, since a question seldom names
         the table between two others, then the next best.
@@ -54,7 +54,7 @@ class Narrowing:
         )
 
     def _scores(self, text: str) -> NDArray[np.float64]:
-        """The sum of three views of each table, each between its worst and its best: whole, closest part, words."""
+        """Sum three views of each table, each between its worst and its best: whole, closest part, words."""
         query = self._embedder.embed([text])[0]
         closest = np.full(len(self._tables), -np.inf)
         np.maximum.at(closest, self._owner, (self._parts @ query).astype(np.float64))
@@ -86,18 +86,18 @@ def _as_text(table: Table) -> str:
 
 
 def _parts(table: Table) -> list[str]:
-    """The table's name alone, and with each of its columns."""
+    """Name the table alone, and with each of its columns."""
     name = _named(table.name)
     return [name, *(f"{name} {_named(column.name)} {column.comment}".strip() for column in table.columns)]
 
 
 def _named(name: str) -> str:
-    """snake_case and camelCase as words."""
+    """Split snake_case and camelCase into words."""
     return " ".join(_PIECE.findall(name)).lower()
 
 
 def _stems(text: str) -> list[str]:
-    """The words of a text without English plural endings, which names and questions seldom agree on."""
+    """Strip English plural endings, which names and questions seldom agree on, from words."""
     return [_stem(word) for word in _WORD.findall(text.lower())]
 
 
@@ -109,7 +109,7 @@ def _stem(word: str) -> str:
 
 
 def _neighbours(tables: Sequence[Table]) -> list[set[int]]:
-    """Which tables foreign keys join, in either direction."""
+    """Find the tables that foreign keys join, in either direction."""
     places = {table.name.lower(): place for place, table in enumerate(tables)}
     beside: list[set[int]] = [set() for _ in tables]
     for place, table in enumerate(tables):

@@ -1,4 +1,4 @@
-"""What a prompt shows of a database: its schema, its owner's comments and hints, narrowed where it is too large."""
+"""A database as prompts show it: its schema, its owner's comments and hints, narrowed where it is too large."""
 
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -45,7 +45,7 @@ class Presenter:
         self._lock = Lock()
 
     def present(self, question: Question, *, profiled: bool = False) -> Database:
-        """The database as this question's prompts show it; what is executed is the whole database."""
+        """Show the database as this question's prompts do; SQL still runs on the whole database."""
         tables, narrowing = self._tables()
         chosen = tables if narrowing is None else narrowing.choose(question, width=self._width)
         schema = described_schema(chosen, hints=self._hints)
@@ -58,7 +58,7 @@ class Presenter:
         return Excerpt(self._database, with_profile(schema, columns, question))
 
     def tables(self) -> Sequence[Table]:
-        """Every table of the database, read when the schema is new."""
+        """List every table of the database, read when the schema is new."""
         return self._tables()[0]
 
     def _columns(self) -> "tuple[ColumnProfile, ...]":
@@ -97,11 +97,11 @@ class Excerpt:
         self._schema = schema
 
     def schema(self) -> str:
-        """What prompts show."""
+        """Show the excerpt."""
         return self._schema
 
     def fingerprint(self) -> str:
-        """Of the whole schema."""
+        """Fingerprint the whole schema."""
         return self._database.fingerprint()
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
@@ -113,14 +113,14 @@ class Excerpt:
 
 
 def tables_of(database: Database) -> Sequence[Table]:
-    """The database's tables, or its schema as one where it does not tell them apart."""
+    """List the database's tables, or its schema as one where it does not tell them apart."""
     if isinstance(database, Described):
         return database.tables()
     return (Table(name=database.name, definition=database.schema()),)
 
 
 def described_schema(tables: Sequence[Table], *, hints: str = "") -> str:
-    """The definitions with comments and hints as SQL comments; without either, exactly what `schema()` gives."""
+    """Write the definitions with comments and hints as SQL comments; without either, just as `schema()` does."""
     sections = ["\n".join([table.definition, *_remarks(table)]) for table in tables]
     if hints.strip():
         lines = [f"-- {line.strip()}" for line in hints.strip().splitlines() if line.strip()]
@@ -129,7 +129,7 @@ def described_schema(tables: Sequence[Table], *, hints: str = "") -> str:
 
 
 def _remarks(table: Table) -> list[str]:
-    """Comments that the definition does not show already, one line each."""
+    """List comments that the definition does not show already, one line each."""
     comments = [
         (table.name, table.comment),
         *((f"{table.name}.{column.name}", column.comment) for column in table.columns),

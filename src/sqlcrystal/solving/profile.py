@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from msgspec import Struct
 from sqlglot import exp
@@ -10,6 +11,7 @@ from sqlglot import exp
 from sqlcrystal.databases.layout import keys_of, spelled_layout
 from sqlcrystal.databases.parsing import grammar
 from sqlcrystal.protocols import Database
+from sqlcrystal.solving.fallback import Fallback
 from sqlcrystal.solving.presentation import Excerpt
 from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Cell, Question, Row, Rows
@@ -20,7 +22,7 @@ FREQUENT = 3
 """So many of the most frequent values stand for a text column with more."""
 LONGEST_VALUE = 40
 ROOM = 6_000
-"""Characters of profile that a prompt may carry, about 2,000 tokens; beyond it, what the question may need."""
+"""Characters of profile that a prompt may carry, about 2,000 tokens; beyond it, lines that the question may need."""
 SECONDS_A_LOOK = 2.0
 SECONDS_IN_ALL = 20.0
 SAMPLED_ROWS = 10_000
@@ -46,9 +48,20 @@ class ColumnProfile(Struct, frozen=True):
 class Profiled(SingleShot):
     """Shows what the columns hold after the schema; never to be used where values may not leave the database."""
 
+    name: ClassVar[str] = "profiled"
+    summary: ClassVar[str] = "sees what the columns hold"
+
     def shown(self, question: Question) -> Database:
         """Add the profile to the schema; a database that remembers its results need not be read again for it."""
         return Excerpt(self.database, with_profile(self.database.schema(), read_profile(self.database), question))
+
+
+class ProfiledFallback(Fallback):
+    """Chooses between two answers that both see what the columns hold."""
+
+    name: ClassVar[str] = "profiled-fallback"
+    summary: ClassVar[str] = "sees what the columns hold, and answers without cards where only that shows no sign"
+    chooses_between: ClassVar[type[SingleShot]] = Profiled
 
 
 def read_profile(database: Database) -> tuple[ColumnProfile, ...]:

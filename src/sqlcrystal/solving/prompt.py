@@ -1,7 +1,7 @@
 """The paper's solver prompt: the memory block is the only part that varies between arms."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from sqlcrystal.solving.dialect import dialect_name
 from sqlcrystal.types import Card, Execution, Failure, Message, Question
@@ -37,50 +37,39 @@ CHAIN_OF_THOUGHT = Style(
 
 MEMORY = "[Relevant experience -- verified facts and rules]"
 
-# Neutral, so that no writer receives extra instruction; where the paper abbreviates with "...", we complete it.
-HEADERS = {
-    "W0": "[Similar solved questions and their final SQL]",
-    "W1": "[Repair traces of similar solved questions]",
-    "W2": "[Repair diffs of similar solved questions]",
-    "W3": "[Repair diffs of similar solved questions]",
-    "W3+A": "[Repair diffs of similar solved questions and their final SQL]",
-    "W4": "[Repair diffs with applicability guards of similar solved questions]",
-    "W5": "[Repair capsules of similar solved questions]",
-    "W5-lesson": "[Repair lessons of similar solved questions]",
-    "W0-values": "[Values in the final SQL of similar solved questions]",
-    "W0-joins": "[Joins in the final SQL of similar solved questions]",
-    "W0-names": "[Tables and columns in the final SQL of similar solved questions]",
-    "W0-skeleton": "[Shapes of the final SQL of similar solved questions]",
-    "W0-question": "[Similar solved questions]",
-    "W0-placebo": "[Similar solved questions and their final SQL]",
-}
+HeaderOf: TypeAlias = Callable[[str], str]
+"""The line above the cards of a writer, by the writer's name; empty where it has none."""
+
+
+def no_header(writer: str) -> str:  # noqa: ARG001
+    """Show cards without a line above them."""
+    return ""
 
 
 def render_schema(schema: str) -> str:
-    """The schema section; first after the system prompt, so that a prefix cache can reuse it."""
+    """Write the schema section; first after the system prompt, so that a prefix cache can reuse it."""
     return f"[Database schema]\n{schema.strip()}"
 
 
 def render_question(question: Question) -> str:
-    """The question section, with the evidence hint on its own line."""
+    """Write the question section, with the evidence hint on its own line."""
     hint = f"\nHint: {question.evidence.strip()}" if question.evidence.strip() else ""
     return f"[Question]\n{question.text.strip()}{hint}"
 
 
-def render_memory(cards: Sequence[Card]) -> str:
-    """The memory section: every writer's cards under its header, in the order they were retrieved; empty for none."""
+def render_memory(cards: Sequence[Card], header_of: HeaderOf = no_header) -> str:
+    """Write the memory section: each writer's cards under its header, in the order of retrieval; empty for none."""
     by_writer: dict[str, list[str]] = {}
     for card in cards:
         by_writer.setdefault(card.writer, []).append(card.text.strip())
     blocks = [
-        "\n".join([*([HEADERS[writer]] if writer in HEADERS else []), "\n\n".join(texts)])
-        for writer, texts in by_writer.items()
+        "\n".join([*filter(None, [header_of(writer)]), "\n\n".join(texts)]) for writer, texts in by_writer.items()
     ]
     return "\n".join([MEMORY, *blocks]) if blocks else ""
 
 
 def render_execution(execution: Execution, *, rows: int = 10, cell: int = 60) -> str:
-    """What a statement returned, in the few lines that a small context can afford: columns, then a|b per row."""
+    """Write what a statement returned in the few lines of a small context: columns, then a|b per row."""
     if isinstance(execution, Failure):
         return f"ERROR ({execution.kind}): {_shorten(execution.message, 200)}"
     if not execution.rows:
@@ -94,16 +83,22 @@ def render_execution(execution: Execution, *, rows: int = 10, cell: int = 60) ->
 
 
 def build_prompt(
-    *, schema: str, dialect: str, question: Question, cards: Sequence[Card] = (), style: Style = SINGLE_SHOT
+    *,
+    schema: str,
+    dialect: str,
+    question: Question,
+    cards: Sequence[Card] = (),
+    header_of: HeaderOf = no_header,
+    style: Style = SINGLE_SHOT,
 ) -> tuple[Message, Message]:
-    """The system prompt and the user message of one solve."""
+    """Write the system prompt and the user message of one solve."""
     name = dialect_name(dialect)
-    sections = [render_schema(schema), render_memory(cards), render_question(question)]
+    sections = [render_schema(schema), render_memory(cards, header_of), render_question(question)]
     user = "\n".join([*filter(None, sections), style.closing.format(dialect=name)])
     return Message("system", style.system.format(dialect=name)), Message("user", user)
 
 
 def _shorten(text: str, limit: int) -> str:
-    """One line of at most `limit` characters."""
+    """Shorten to one line of at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -59,8 +59,8 @@ class Design(Struct, frozen=True):
         """Whether the arm's factor asks the model for a collection of its own; other arms share that of their base."""
         if planned.name == self.default:
             return planned.remembers
-        capsules = planned.arm.factor == "writer" and planned.arm.writer.startswith("W5")
-        return planned.remembers and (planned.arm.factor in COLLECTING or capsules)
+        asks = planned.arm.factor == "writer" and WRITERS[planned.arm.writer].calls_model
+        return planned.remembers and (planned.arm.factor in COLLECTING or asks)
 
 
 def design(study: StudyFile) -> Design:
@@ -139,8 +139,9 @@ def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:
         raise ConfigError.unknown(f"{where}: admission", arm.admission, {*REGIMES, "noisy:10%"} - {"noisy"})
     if arm.correspondence not in ("aligned", "permuted"):
         raise ConfigError.unknown(f"{where}: correspondence", arm.correspondence, ["aligned", "permuted"])
-    if arm.correspondence == "permuted" and arm.writer != "W0":
-        raise ConfigError(f"{where}: correspondence: only W0 cards can be permuted, not {arm.writer}")
+    if arm.correspondence == "permuted" and not WRITERS[arm.writer].permutable:
+        permutable = ", ".join(name for name, writer in WRITERS.items() if writer.permutable)
+        raise ConfigError(f"{where}: correspondence: only {permutable} cards can be permuted, not {arm.writer}")
     cut = MATCHED.fullmatch(arm.bank)
     if cut and (cut[1] not in arms or cut[1] == arm.name or arms[cut[1]].arm.bank.startswith("matched")):
         raise ConfigError.unknown(f"{where}: bank: matched to", cut[1], set(arms) - {arm.name})

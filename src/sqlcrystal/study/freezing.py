@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal import assembly
-from sqlcrystal.admission import Ungated
+from sqlcrystal.admission.verifiers import Ungated
 from sqlcrystal.config import StudyFile
 from sqlcrystal.databases.layout import spelled_layout
 from sqlcrystal.errors import DataError
@@ -150,7 +150,7 @@ def _written(name: str, question: Question, database: Database) -> list[tuple[Me
     episode = _example(question, database)
     model = _Listening(episode.sql)
     written = assembly.writer(name, database=database, model=model).write(Ungated().verify(episode))
-    return [*model.heard, (Message("user", render_memory([written.card])),)]
+    return [*model.heard, (Message("user", render_memory([written.card], assembly.header)),)]
 
 
 def _example(question: Question, database: Database) -> Episode:

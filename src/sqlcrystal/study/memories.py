@@ -8,18 +8,19 @@ from msgspec import Struct
 
 from sqlcrystal import assembly
 from sqlcrystal.bank import FrozenBank
-from sqlcrystal.consumption import BankMemory, CardOrder, Mispaired, counts_of, fraction, matched, mispair
+from sqlcrystal.consumption.controls import Mispaired, counts_of, fraction, matched, mispair
+from sqlcrystal.consumption.memory import BankMemory, CardOrder
+from sqlcrystal.consumption.retriever import Reach
 from sqlcrystal.ledger.records import BankedCard
-from sqlcrystal.once import Once
 from sqlcrystal.protocols import Embedder, Retriever
+from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.study.design import MATCHED, Design, PlannedArm, bank_share
 from sqlcrystal.study.holdings import BankedEpisode, Filled
 from sqlcrystal.study.remembered import RememberedMemory
 from sqlcrystal.study.units import collection_of
 from sqlcrystal.study.world import World
 from sqlcrystal.types import Card, CardId
-from sqlcrystal.writing import estimate_tokens
-from sqlcrystal.writing.verbatim import render
+from sqlcrystal.writing.card import estimate_tokens, render_pair
 
 
 class ArmMemory(Struct, frozen=True):
@@ -35,13 +36,13 @@ class Memories:
 
     def __init__(self, design: Design, world: World, embedder: Callable[[], Embedder], *, order: CardOrder) -> None:
         self.design, self._world, self._open_embedder, self._order = design, world, embedder, order
-        self._embedder: Once[None, Embedder] = Once()
-        self._served: Once[tuple[str, int, int], ArmMemory] = Once()
-        self._memories: Once[tuple[str, int, int, bool], RememberedMemory] = Once()
-        self._retrievers: Once[tuple[str, int], Retriever] = Once()
+        self._embedder: SingleFlight[None, Embedder] = SingleFlight()
+        self._served: SingleFlight[tuple[str, int, int], ArmMemory] = SingleFlight()
+        self._memories: SingleFlight[tuple[str, int, int, bool], RememberedMemory] = SingleFlight()
+        self._retrievers: SingleFlight[tuple[str, int], Retriever] = SingleFlight()
 
     def warm(self) -> None:
-        """Make the retrievers before they are needed: what they load takes a second or two, and the crew would idle."""
+        """Make the retrievers before they are needed: loading takes a second or two, and the workers would idle."""
         for planned in self.design.arms:
             with suppress(Exception):  # whoever needs it meets the same trouble, and says so
                 self._retriever(planned.arm.retriever, planned.seeds[0])
@@ -83,17 +84,17 @@ class Memories:
             bank = matched(bank, counts_of(other), draw=int(cut[2]), seed=seed)
         retriever = self._retriever(arm.retriever, seed)
         if arm.correspondence == "permuted":
-            mispairing = mispair(bank, seed=seed, render=render, count_tokens=estimate_tokens)
+            mispairing = mispair(bank, seed=seed, render=render_pair, count_tokens=estimate_tokens)
             return ArmMemory(bank, mispairing.bank, Mispaired(retriever, mispairing))
         return ArmMemory(bank, bank, retriever)
 
     def _retriever(self, name: str, seed: int) -> Retriever:
         def make() -> Retriever:
             embedder = partial(self._embedder.get, None, self._load_embedder)
-            reach = assembly.Reach(embedder, lambda name: self._world.database(name).schema(), seed)
+            reach = Reach(embedder, lambda name: self._world.database(name).schema(), seed)
             return assembly.retriever(name, reach=reach)
 
-        return self._retrievers.get((name, seed if name == "random" else 0), make)
+        return self._retrievers.get((name, seed if assembly.RETRIEVERS[name].seeded else 0), make)
 
     def _load_embedder(self) -> Embedder:
         """Weights are read with the first text, so one is embedded at once that will be asked for anyway."""

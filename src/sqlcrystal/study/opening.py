@@ -13,22 +13,26 @@ from msgspec import Struct
 from sqlcrystal.benchmarks.catalogue import load_asked
 from sqlcrystal.benchmarks.split import Split, splits_of
 from sqlcrystal.config import StudyFile, digest
-from sqlcrystal.consumption import Vectors
-from sqlcrystal.engines.threads import Threads
+from sqlcrystal.consumption.dense import Vectors
+from sqlcrystal.databases import accept_privileged, accepts_privileged
+from sqlcrystal.engines.worker_pool import ThreadWorkers
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.folder import RECORDING, claimed
 from sqlcrystal.ledger.log import Logs
 from sqlcrystal.ledger.records import Ledger, Manifest, write_ledger
 from sqlcrystal.ledger.results import load_writers, write_results
-from sqlcrystal.models import CachedEmbedder, Recorded, Recording, open_embedder, open_model
+from sqlcrystal.models.embeddings import CachedEmbedder, open_embedder
+from sqlcrystal.models.opening import open_model
+from sqlcrystal.models.recorded import Recorded
+from sqlcrystal.models.recording import Recording
 from sqlcrystal.protocols import Embedder, LanguageModel
 from sqlcrystal.study.design import design
 from sqlcrystal.study.freezing import FrozenDesign, freeze, preregistration
 from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.reporter import Reporter
-from sqlcrystal.study.run import Runner, RunResult, StudyCrew
-from sqlcrystal.study.units import Stretch, stretches
+from sqlcrystal.study.run import Runner, RunResult, StudyWorkers
+from sqlcrystal.study.units import Batch, batches
 from sqlcrystal.study.world import World
 from sqlcrystal.version import __version__
 
@@ -54,9 +58,9 @@ class Opened(Struct, kw_only=True):
     digest: str
 
     @property
-    def work(self) -> list[Stretch]:
+    def work(self) -> list[Batch]:
         """The units of the study, in the order they should be done."""
-        return stretches(self.performer.design, self.splits, reruns=self.performer.study.reruns)
+        return batches(self.performer.design, self.splits, reruns=self.performer.study.reruns)
 
 
 def run_study(
@@ -70,7 +74,7 @@ def run_study(
     embedder: Embedder | None = None,
     reporter: Reporter | None = None,
 ) -> Finished:
-    """Run a study into a folder, or go on with the one that is there; `minutes` bounds this stretch of it."""
+    """Run a study into a folder, or go on with the one that is there; `minutes` bounds this part of it."""
     if engine not in ENGINES:
         raise ConfigError.unknown("--engine", engine, ENGINES)
     started = _now()
@@ -78,13 +82,13 @@ def run_study(
     with ExitStack() as stack:
         stack.enter_context(claimed(folder, study))
         opened = stack.enter_context(open_study(study, folder / RECORDING, model=model, embedder=embedder))
-        crew = _crew(opened, engine, jobs)
-        stack.callback(crew.close)
+        workers = _worker_pool(opened, engine, jobs)
+        stack.callback(workers.close)
         warming = Thread(target=_warm, args=[opened], name="warming")
         warming.start()
         stack.callback(warming.join)
         logs, listener = Logs(folder / "log"), reporter or Reporter()
-        result = Runner(opened.performer, opened.work, crew=crew, reporter=listener, logs=logs, until=until).run()
+        result = Runner(opened.performer, opened.work, workers=workers, reporter=listener, logs=logs, until=until).run()
         if not result.outcomes and result.first_error is not None:
             raise result.first_error
         ledger = make_ledger(opened, result, started=started)
@@ -99,17 +103,23 @@ def _warm(opened: Opened) -> None:
     load_writers()
 
 
-def _crew(opened: Opened, engine: str, jobs: int | None) -> StudyCrew:
+def _worker_pool(opened: Opened, engine: str, jobs: int | None) -> StudyWorkers:
     performer = opened.performer
     if engine == "local":
-        return Threads(performer, size=jobs or opened.model.slots)
+        return ThreadWorkers(performer, size=jobs or opened.model.slots)
     from sqlcrystal.engines.ray import RayWorkers
 
-    return RayWorkers(performer, opened.model, size=jobs, open_there=partial(open_performer, performer.study))
+    return RayWorkers(
+        performer,
+        opened.model,
+        size=jobs,
+        open_there=partial(open_performer, performer.study, privileged=accepts_privileged()),
+    )
 
 
-def open_performer(study: StudyFile) -> Performer:
-    """What a worker needs of a study: databases, model and embedder, all of which end with the worker's process."""
+def open_performer(study: StudyFile, *, privileged: bool = False) -> Performer:
+    """Open a study in a worker: databases, model and embedder, all of which end with the worker's process."""
+    accept_privileged(privileged)
     plan, world = design(study), World(load_asked(study.asked), check=study.check, timeout=study.timeout)
     memories = Memories(plan, world, lambda: Vectors(open_embedder(study.embedder)), order=study.card_order)
     return Performer(study, world, open_model(study.model), memories)
@@ -159,7 +169,7 @@ def open_study(
 
 
 def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
-    """The facts of the complete stretches, and the cards of the arms that have one."""
+    """The facts of the complete batches, and the cards of the arms that have one."""
     study, plan, world = opened.performer.study, opened.performer.design, opened.performer.world
     recorded_arms = {row.arm for rows in result.outcomes.values() for row in rows}
     manifest = Manifest(

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from sqlcrystal import assembly, pipeline
 from sqlcrystal.benchmarks.oracle import UNJUDGED
 from sqlcrystal.config import StudyFile
-from sqlcrystal.consumption import NoMemory
+from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.ledger.log import line_of
 from sqlcrystal.ledger.records import Outcome
-from sqlcrystal.once import Once
 from sqlcrystal.protocols import LanguageModel
+from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.study.design import PlannedArm, gate_of
 from sqlcrystal.study.holdings import BankedEpisode, Filled, Performed
 from sqlcrystal.study.memories import Memories
@@ -50,9 +50,9 @@ class Performer:
         """Nothing is asked yet."""
         self.study, self.world, self.model, self.memories = study, world, model, memories
         self.design = memories.design
-        self._attempts: Attempts = Once(errors=REPEATED)
-        self._efforts: Efforts = Once(errors=REPEATED)
-        self._cards: Cards = Once(errors=REPEATED)
+        self._attempts: Attempts = SingleFlight(errors=REPEATED)
+        self._efforts: Efforts = SingleFlight(errors=REPEATED)
+        self._cards: Cards = SingleFlight(errors=REPEATED)
 
     def asking(self, model: LanguageModel) -> "Performer":
         """A performer over the same world and memories that asks another model, and has done nothing yet."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from sqlcrystal.errors import ModelError, RecordingMiss
-from sqlcrystal.once import Once
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Check, Database, Solver, Source, Writer
+from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.types import (
     Admitted,
     Attempt,
@@ -27,9 +27,9 @@ QuestionKey: TypeAlias = tuple[str, str]
 Wording: TypeAlias = tuple[str, str, str]
 REPEATED = (ModelError, RecordingMiss)
 """What failed once fails for all units of the run that need it; it is not sent again until the next run."""
-Attempts: TypeAlias = Once[tuple[str, int, Wording, tuple[str, ...]], Attempt]
-Efforts: TypeAlias = Once[tuple[str, str, bool, QuestionKey, tuple[Message, ...]], Effort]
-Cards: TypeAlias = Once[tuple[str, str, str, str, QuestionKey, str, tuple[Message, ...]], Written]
+Attempts: TypeAlias = SingleFlight[tuple[str, int, Wording, tuple[str, ...]], Attempt]
+Efforts: TypeAlias = SingleFlight[tuple[str, str, bool, QuestionKey, tuple[Message, ...]], Effort]
+Cards: TypeAlias = SingleFlight[tuple[str, str, str, str, QuestionKey, str, tuple[Message, ...]], Written]
 
 
 def as_asked(question: Question) -> Wording:
@@ -94,7 +94,7 @@ class RememberedDatabase:
         self._timeout = timeout
         self._schema = database.schema()
         self._fingerprint = database.fingerprint()
-        self._known: Once[tuple[str, float, int], Execution] = Once(
+        self._known: SingleFlight[tuple[str, float, int], Execution] = SingleFlight(
             keep=lambda execution: isinstance(execution, Failure) or len(execution.rows) <= KEPT_ROWS
         )
 
@@ -129,7 +129,7 @@ class RememberedMemory:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._recalled: Once[Wording, tuple[Retrieved, ...]] = Once()
+        self._recalled: SingleFlight[Wording, tuple[Retrieved, ...]] = SingleFlight()
 
     def recall(self, question: Question) -> tuple[Retrieved, ...]:
         """What the memory brought up when it was first asked."""

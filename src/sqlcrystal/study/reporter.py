@@ -8,7 +8,7 @@ class Reporter:
         """Say how many units lie ahead."""
 
     def step(self, label: str) -> None:
-        """Say that one more unit of the named stretch is done."""
+        """Say that one more unit of the named batch is done."""
 
     def note(self, text: str) -> None:
         """Say something that is worth a line."""

@@ -1,4 +1,4 @@
-"""Runs a study: a crew over the units, each as soon as what it waits for is there, resumable at any moment.
+"""Runs a study: a worker pool over the units, each as soon as what it waits for is there, resumable at any moment.
 
 The recording is the only memory between runs: whatever is not in it is asked, whatever is in it is never asked again,
 and everything else follows from it.
@@ -12,24 +12,24 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from sqlcrystal.engines.crew import Crew, Done
+from sqlcrystal.engines.worker_pool import Done, WorkerPool
 from sqlcrystal.errors import InfrastructureError, ModelRefusedAccess, ModelRejected, RecordingMiss, SqlcrystalError
 from sqlcrystal.ledger.log import Logs
 from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.study.holdings import Holding, Holdings, Performed
 from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.reporter import Reporter
-from sqlcrystal.study.units import Collection, Stretch, Unit
+from sqlcrystal.study.units import Batch, Collection, Unit
 
 PATIENCE = 8
 """So many failed calls in a row, or as many as are under way at once and one more, end the run: the model is away."""
 REFUSALS = 8
 """So many prompts refused, and none answered, end the run: it is not the prompts."""
-StudyCrew: TypeAlias = Crew[Unit, Collection, Holding, Performed]
+StudyWorkers: TypeAlias = WorkerPool[Unit, Collection, Holding, Performed]
 
 
 class RunResult(Struct, kw_only=True):
-    """What a run found out: the outcomes of complete stretches, what the banks hold, and why the rest is left out."""
+    """What a run found out: the outcomes of complete batches, what the banks hold, and why the rest is left out."""
 
     outcomes: dict[str, list[Outcome]]
     holdings: dict[Collection, Holding]
@@ -38,16 +38,16 @@ class RunResult(Struct, kw_only=True):
 
 
 class Progress(Struct):
-    """How far one stretch is: its units in the order of the tables, each with its row once it is performed."""
+    """How far one batch is: its units in the order of the tables, each with its row once it is performed."""
 
-    stretch: Stretch
+    batch: Batch
     rows: dict[Unit, Outcome | None]
     trouble: str = ""
 
     @property
     def complete(self) -> bool:
         """Whether every unit is performed."""
-        return len(self.rows) == len(self.stretch.units)
+        return len(self.rows) == len(self.batch.units)
 
 
 class Ready(NamedTuple):
@@ -61,24 +61,24 @@ class Ready(NamedTuple):
 
 
 class Runner:
-    """Keeps a crew busy with the units of one study, the earliest stretch first."""
+    """Keeps a worker pool busy with the units of one study, the earliest batch first."""
 
     def __init__(
         self,
         performer: Performer,
-        stretches: list[Stretch],
+        batches: list[Batch],
         *,
-        crew: StudyCrew,
+        workers: StudyWorkers,
         reporter: Reporter,
         logs: Logs | None = None,
         until: float | None = None,
     ) -> None:
         """`until` is the moment of `time.monotonic()` after which no new unit is begun."""
-        self.performer, self.crew, self.reporter, self.logs, self.until = performer, crew, reporter, logs, until
+        self.performer, self.workers, self.reporter, self.logs, self.until = performer, workers, reporter, logs, until
         self.replaying = performer.study.mode == "replay"
-        self.progress = [Progress(stretch, {}) for stretch in stretches]
+        self.progress = [Progress(batch, {}) for batch in batches]
         self.first_error: SqlcrystalError | None = None
-        self._places = {unit: place for place, stretch in enumerate(stretches) for unit in stretch.units}
+        self._places = {unit: place for place, batch in enumerate(batches) for unit in batch.units}
         self._numbers = {unit: number for number, unit in enumerate(self._places)}
         self._holdings = Holdings(self._places)
         self._waiting: dict[tuple[Collection, ...], list[Unit]] = defaultdict(list)
@@ -97,11 +97,11 @@ class Runner:
         self.reporter.start(len(self._places))
         while True:
             try:
-                while len(self._under_way) < self.crew.size and (unit := self._next_unit()) is not None:
-                    self.crew.begin(unit, {bank: self._holdings.filled[bank] for bank in unit.needs})
+                while len(self._under_way) < self.workers.size and (unit := self._next_unit()) is not None:
+                    self.workers.begin(unit, {bank: self._holdings.filled[bank] for bank in unit.needs})
                 if not self._under_way:
                     return self._result()
-                done = self.crew.next_done()
+                done = self.workers.next_done()
                 for ready in self._parked.pop(self._under_way.pop(done.unit)):
                     heappush(self._ready, ready)
                 self._settle(done)
@@ -131,7 +131,7 @@ class Runner:
             self._stopping = "not begun or not finished in time"
         while self._ready and not self._stopping:
             ready = heappop(self._ready)
-            # A replay asks nobody, so a stretch that lacks one reply is not gone through for the others.
+            # A replay asks nobody, so a batch that lacks one reply is not gone through for the others.
             if self.replaying and self.progress[ready.place].trouble:
                 continue
             if ready.work in self._parked:
@@ -167,16 +167,16 @@ class Runner:
         if isinstance(error, InfrastructureError):
             if str(error) not in self._told:
                 self._told.add(str(error))
-                self.reporter.note(f"{progress.stretch.label}: {error}")
+                self.reporter.note(f"{progress.batch.label}: {error}")
             self._failures += 1
-            if self._failures >= min(PATIENCE, self.crew.size + 1):
+            if self._failures >= min(PATIENCE, self.workers.size + 1):
                 self._stopping = str(error)
 
     def _keep(self, unit: Unit, performed: Performed | None) -> None:
         progress = self.progress[self._places[unit]]
         progress.rows[unit] = performed.outcome if performed is not None else None
-        self.reporter.step(progress.stretch.label)
-        if performed is not None and progress.stretch.told and self.logs is not None:
+        self.reporter.step(progress.batch.label)
+        if performed is not None and progress.batch.told and self.logs is not None:
             run = f"-run{performed.outcome.run}" if performed.outcome.run > 1 else ""
             self.logs.append(f"{unit.arm}-{unit.setting}-{unit.seed}{run}", performed.line)
         if self._holdings.keep(unit, performed):
@@ -185,11 +185,11 @@ class Runner:
     def _result(self) -> RunResult:
         result = RunResult(outcomes={}, holdings=self._holdings.filled, left_out={}, first_error=self.first_error)
         for progress in self.progress:
-            stretch = progress.stretch
-            if stretch.told and progress.complete:
-                rows = (progress.rows[unit] for unit in stretch.units)
-                result.outcomes[stretch.label] = [row for row in rows if row is not None]
-            elif stretch.told:
+            batch = progress.batch
+            if batch.told and progress.complete:
+                rows = (progress.rows[unit] for unit in batch.units)
+                result.outcomes[batch.label] = [row for row in rows if row is not None]
+            elif batch.told:
                 why = progress.trouble or self._stopping or "needs a collection that is not complete"
-                result.left_out[stretch.label] = why
+                result.left_out[batch.label] = why
         return result

@@ -39,7 +39,7 @@ class Unit(Struct, frozen=True, kw_only=True):
     fills: Collection | None = None
 
 
-class Stretch(Struct, frozen=True, kw_only=True):
+class Batch(Struct, frozen=True, kw_only=True):
     """The units of one arm in one setting, over all its seeds: complete as a whole, or left out."""
 
     arm: str
@@ -68,7 +68,7 @@ class Turn(IntEnum):
     EXPLORATORY_REPEATED = 8
 
 
-def stretches(design: Design, splits: Mapping[int, Split], *, reruns: int = 1) -> list[Stretch]:
+def batches(design: Design, splits: Mapping[int, Split], *, reruns: int = 1) -> list[Batch]:
     """All the work of a study, in the order it should be done; a bank's collection before what needs it."""
     turns = [(Turn.ATTEMPTS, _attempts(splits))]
     collected: set[Collection] = set()
@@ -82,9 +82,9 @@ def stretches(design: Design, splits: Mapping[int, Split], *, reruns: int = 1) -
             told = name != "collection" or design.collects(planned)
             if units:
                 turns.append(
-                    (_turn(design, planned, name), Stretch(arm=planned.name, setting=name, units=units, told=told))
+                    (_turn(design, planned, name), Batch(arm=planned.name, setting=name, units=units, told=told))
                 )
-    return [stretch for _, stretch in sorted(turns, key=lambda entry: entry[0])]
+    return [batch for _, batch in sorted(turns, key=lambda entry: entry[0])]
 
 
 def collection_of(planned: PlannedArm, seed: int, after: int | None = None) -> Collection:
@@ -101,14 +101,14 @@ def collections_needed(design: Design, planned: PlannedArm, seed: int) -> tuple[
     return (collection_of(planned, seed), *((collection_of(design.arm(other), seed),) if other else ()))
 
 
-def _attempts(splits: Mapping[int, Split]) -> Stretch:
+def _attempts(splits: Mapping[int, Split]) -> Batch:
     """Every question without memory, database by database: what all arms and seeds start from."""
     questions = {
         case.question.key: case.question for split in splits.values() for case in (*split.learn, *split.held_out)
     }
     ordered = sorted(questions.values(), key=lambda question: question.database)
     units = tuple(Unit(arm="", setting="attempt", seed=0, question=question) for question in ordered)
-    return Stretch(arm="", setting="attempt", units=units, told=False)
+    return Batch(arm="", setting="attempt", units=units, told=False)
 
 
 def _units(design: Design, planned: PlannedArm, name: str, splits: Mapping[int, Split], reruns: int) -> Iterator[Unit]:

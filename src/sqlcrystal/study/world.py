@@ -3,8 +3,8 @@
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.databases import open_database
-from sqlcrystal.once import Once
 from sqlcrystal.scoring.judge import check_files
+from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.study.remembered import RememberedDatabase
 
 
@@ -17,7 +17,7 @@ class World:
         self.benchmark = benchmark
         self.timeout = timeout
         self.oracle = GoldOracle(benchmark.cases, self.database, check=check)
-        self._opened: Once[str, RememberedDatabase] = Once()
+        self._opened: SingleFlight[str, RememberedDatabase] = SingleFlight()
         self._names: set[str] = set()
 
     def database(self, name: str) -> RememberedDatabase:

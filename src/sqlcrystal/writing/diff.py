@@ -1,4 +1,4 @@
-"""What a repair changed, clause by clause, over the syntax trees of the wrong and the repaired query."""
+"""The changes of a repair, clause by clause, over the syntax trees of the wrong and the repaired query."""
 
 import re
 from collections import Counter
@@ -39,7 +39,7 @@ class ClauseDiff(Struct, frozen=True):
 
 
 def diff(wrong: str | None, fixed: str, dialect: str) -> tuple[ClauseDiff, ...]:
-    """The clauses that differ, in SQL's order; SQL that cannot be parsed differs as a whole, under QUERY."""
+    """Find the clauses that differ, in SQL's order; SQL that cannot be parsed differs as a whole, under QUERY."""
     before, after = parse(wrong, dialect), parse(fixed, dialect)
     if before is None or after is None:
         whole = ClauseDiff(QUERY, _line(wrong or NOTHING), _line(fixed))
@@ -64,7 +64,7 @@ Part = tuple[str, exp.Expr]
 
 
 def parts(written: exp.Query, plain: exp.Query) -> dict[str, list[Part]]:
-    """The parts of every clause of a query; the two trees have the same shape."""
+    """Take every clause of a query into its parts; the two trees have the same shape."""
     keys = _clauses(plain)
     return {
         clause: [(_key(key), node) for key, node in zip(keys[clause], nodes, strict=True)]
@@ -73,7 +73,7 @@ def parts(written: exp.Query, plain: exp.Query) -> dict[str, list[Part]]:
 
 
 def _clauses(tree: exp.Query) -> dict[str, list[exp.Expr]]:
-    """Clause to nodes: a select's own clauses, or the branches of a set operation."""
+    """Sort nodes by clause: a select's own clauses, or the branches of a set operation."""
     clauses: dict[str, list[exp.Expr]] = {"WITH": list(_listed(tree, "with_"))}
     if isinstance(tree, exp.SetOperation):
         clauses["SET OPERATION"] = [tree]
@@ -93,7 +93,7 @@ def _clauses(tree: exp.Query) -> dict[str, list[exp.Expr]]:
 
 
 def _sources(tree: exp.Query) -> tuple[Counter[str], Counter[str]] | None:
-    """What inner joins read and on which conditions, in whatever order they are written; None for other joins."""
+    """Find what inner joins read and on which conditions, in whatever order; None for other joins."""
     start = from_clause(tree)
     joins = tree.args.get("joins") or []
     if start is None or any(join.side or join.kind or join.args.get("using") for join in joins):
@@ -113,14 +113,14 @@ def _condition(tree: exp.Expr, key: str) -> exp.Expr | None:
 
 
 def _all_of(condition: exp.Expr | None) -> Iterable[exp.Expr]:
-    """The conditions that must all hold."""
+    """Split a condition into those that must all hold."""
     if condition is None:
         return ()
     return condition.flatten(unnest=False) if isinstance(condition, exp.And) else (condition,)
 
 
 def _key(node: exp.Expr) -> str:
-    """The text by which parts are compared; the name of a result column and needless parentheses do not count."""
+    """Give the text by which parts are compared; a result column's name and needless parentheses do not count."""
     bare = node.unalias()
     inner = bare.unnest()
     return (bare if isinstance(inner, exp.Connector) else inner).sql()
@@ -142,7 +142,7 @@ def _compare(clause: str, left: list[Part], right: list[Part], dialect: str) -> 
 
 
 def _only(these: list[Part], those: list[Part]) -> list[Part]:
-    """The parts of these that those lack, counting repeats, in order."""
+    """Find the parts of these that those lack, counting repeats, in order."""
     left = Counter(key for key, _ in those)
     kept = []
     for key, node in these:
@@ -154,7 +154,7 @@ def _only(these: list[Part], those: list[Part]) -> list[Part]:
 
 
 def _render(clause: str, shown: list[Part], total: int, dialect: str) -> str:
-    """The differing parts as SQL; "..." stands for the parts both queries share."""
+    """Write the differing parts as SQL; "..." stands for the parts both queries share."""
     if not shown:
         return "..." if total else NOTHING
     nodes = [node for _, node in shown if not isinstance(node, exp.Distinct)]
@@ -166,7 +166,7 @@ def _render(clause: str, shown: list[Part], total: int, dialect: str) -> str:
 
 
 def _written(node: exp.Expr, dialect: str) -> str:
-    """A part as SQL; sqlglot turns IS NOT NULL around, and people do not write it so."""
+    """Write a part as SQL; sqlglot turns IS NOT NULL around, and people do not write it so."""
     return NOT_NULL.sub(r"\1 IS NOT NULL", node.sql(dialect=grammar(dialect)).strip(", "))
 
 

@@ -14,10 +14,16 @@ from sqlglot import exp
 
 from sqlcrystal.databases.layout import layout_of, spelled_layout
 from sqlcrystal.databases.parsing import grammar
-from sqlcrystal.protocols import Database
 from sqlcrystal.types import Episode
-from sqlcrystal.writing import verbatim
-from sqlcrystal.writing.card import CardWriter, estimate_tokens, fence_sql, one_line
+from sqlcrystal.writing.card import (
+    CardWriter,
+    DatabaseCardWriter,
+    Verbatim,
+    estimate_tokens,
+    fence_sql,
+    one_line,
+    render_pair,
+)
 from sqlcrystal.writing.syntax import parse, plain
 
 NONE = "(none)"
@@ -30,21 +36,17 @@ THINGS = (
 COLOURS = ("amber", "crimson", "ivory", "violet", "teal", "ochre", "scarlet", "umber")
 
 
-class Ingredient(CardWriter):
+class Ingredient(DatabaseCardWriter):
     """A card of what one look at the solved query's syntax tree finds."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database.fingerprint)
-        self._database = database
 
     def render(self, episode: Episode) -> str:
         """Write the ingredient, or that there is none."""
-        tree = parse(episode.sql, self._database.dialect)
+        tree = parse(episode.sql, self.database.dialect)
         return (self.pick(plain(tree)) if tree is not None else "") or NONE
 
     def spelled(self, name: str) -> str:
         """Spell a name as the schema does: trees are compared in lower case."""
-        layout = spelled_layout(self._database.schema(), self._database.dialect)
+        layout = spelled_layout(self.database.schema(), self.database.dialect)
         names = (*layout, *(column for columns in layout.values() for column in columns))
         return next((known for known in names if known.lower() == name), name)
 
@@ -57,11 +59,13 @@ class Values(Ingredient):
     """The literals that rows are chosen by, each with its column."""
 
     name: ClassVar[str] = "W0-values"
+    header: ClassVar[str] = "[Values in the final SQL of similar solved questions]"
+    summary: ClassVar[str] = "the values of the corrected query with their columns"
 
     def pick(self, query: exp.Query) -> str:
         """Give a line for each column and literal of one comparison."""
         pairs = [
-            f"{self.spelled(column.name)}: {literal.sql(grammar(self._database.dialect))}"
+            f"{self.spelled(column.name)}: {literal.sql(grammar(self.database.dialect))}"
             for test in query.find_all(exp.Predicate)
             if (column := next(iter(_of(test, exp.Column)), None))
             for literal in _of(test, exp.Literal)
@@ -74,6 +78,8 @@ class Joins(Ingredient):
     """The conditions that join tables."""
 
     name: ClassVar[str] = "W0-joins"
+    header: ClassVar[str] = "[Joins in the final SQL of similar solved questions]"
+    summary: ClassVar[str] = "the joins of the corrected query"
 
     def pick(self, query: exp.Query) -> str:
         """Give a line for each pair of columns that tables are joined on."""
@@ -90,10 +96,12 @@ class Names(Ingredient):
     """The tables and columns that the query reads, in alphabetical order."""
 
     name: ClassVar[str] = "W0-names"
+    header: ClassVar[str] = "[Tables and columns in the final SQL of similar solved questions]"
+    summary: ClassVar[str] = "the tables and columns of the corrected query"
 
     def pick(self, query: exp.Query) -> str:
         """List the tables, then the columns."""
-        layout = layout_of(self._database.schema(), self._database.dialect)
+        layout = layout_of(self.database.schema(), self.database.dialect)
         known = {column for columns in layout.values() for column in columns}
         tables = sorted({self.spelled(table.name) for table in query.find_all(exp.Table) if table.name in layout})
         columns = sorted({self.spelled(column.name) for column in query.find_all(exp.Column) if column.name in known})
@@ -104,37 +112,36 @@ class Skeleton(Ingredient):
     """The shape of the query: its clauses and functions, names and literals masked."""
 
     name: ClassVar[str] = "W0-skeleton"
+    header: ClassVar[str] = "[Shapes of the final SQL of similar solved questions]"
+    summary: ClassVar[str] = "the corrected query, names and values masked"
 
     def pick(self, query: exp.Query) -> str:
         """Mask every name and every literal of the query."""
-        return fence_sql(query.transform(_masked).sql(grammar(self._database.dialect)))
+        return fence_sql(query.transform(_masked).sql(grammar(self.database.dialect)))
 
 
 class QuestionOnly(CardWriter):
     """The question without its query."""
 
     name: ClassVar[str] = "W0-question"
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database.fingerprint)
+    header: ClassVar[str] = "[Similar solved questions]"
+    summary: ClassVar[str] = "the question alone"
 
     def render(self, episode: Episode) -> str:
         """Write the question."""
         return f"Q: {one_line(episode.question.text)}"
 
 
-class Placebo(CardWriter):
+class Placebo(DatabaseCardWriter):
     """A question and a query of the same length about things that the database does not know."""
 
     name: ClassVar[str] = "W0-placebo"
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database.fingerprint)
-        self._database = database
+    header: ClassVar[str] = Verbatim.header
+    summary: ClassVar[str] = "a made-up question and query of the same length"
 
     def render(self, episode: Episode) -> str:
         """Make up a pair, the same for the same episode."""
-        schema = self._database.schema().lower()
+        schema = self.database.schema().lower()
         things = _draw([word for word in THINGS if word not in schema], episode)
         colours = _draw(COLOURS, episode)
         question = f"Which {next(things)} has {next(colours)} {next(things)}"
@@ -143,7 +150,7 @@ class Placebo(CardWriter):
         sql = f"SELECT {next(things)} FROM {next(things)} WHERE {next(things)} = '{next(colours)}'"
         while estimate_tokens(sql) < estimate_tokens(episode.sql) - 3:
             sql += f" AND {next(things)} = '{next(colours)}'"
-        return verbatim.render(f"{question}?", sql)
+        return render_pair(f"{question}?", sql)
 
 
 def _of(test: exp.Expr, kind: type[exp.Column] | type[exp.Literal]) -> Iterator[exp.Expr]:

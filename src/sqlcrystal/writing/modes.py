@@ -34,7 +34,7 @@ BY_CLAUSE = {
 
 
 def modes(wrong: str | None, fixed: str, dialect: str) -> tuple[str, ...]:
-    """The failure modes of a repair, in the table's order; none when a side cannot be parsed or nothing changed."""
+    """Find the failure modes of a repair, in the table's order; none when one cannot be parsed or nothing changed."""
     before, after = parse(wrong, dialect), parse(fixed, dialect)
     changes = diff(wrong, fixed, dialect)
     if before is None or after is None or not changes:
@@ -45,7 +45,7 @@ def modes(wrong: str | None, fixed: str, dialect: str) -> tuple[str, ...]:
 
 
 def fall_back(changes: tuple[ClauseDiff, ...]) -> tuple[str, ...]:
-    """The modes of the clauses that changed, so that a change is never without one."""
+    """Take the modes of the clauses that changed, so that a change is never without one."""
     changed = {BY_CLAUSE.get(change.clause, "predicate-logic") for change in changes}
     return tuple(mode for mode in MODES if mode in changed)
 
@@ -54,7 +54,7 @@ def fall_back(changes: tuple[ClauseDiff, ...]) -> tuple[str, ...]:
 
 
 def _home(node: exp.Expr) -> exp.Expr | None:
-    """The clause a node stands in; a projection's clause is its select."""
+    """Find the clause a node stands in; a projection's clause is its select."""
     return node.find_ancestor(*HOMES)
 
 
@@ -64,13 +64,13 @@ def _literals(tree: exp.Query) -> Bag:
 
 
 def _columns(tree: exp.Query) -> Counter[tuple[str, str]]:
-    """Columns in filters and result columns, as (table, column)."""
+    """List columns in filters and result columns, as (table, column)."""
     columns = tree.find_all(exp.Column)
     return Counter((node.table, node.name) for node in columns if isinstance(_home(node), FILTERS_AND_RESULTS))
 
 
 def _projected(tree: exp.Query) -> list[exp.Expr]:
-    """The result columns, in order."""
+    """List the result columns, in order."""
     return [node.unalias() for node in tree.selects]
 
 
@@ -142,12 +142,12 @@ def _grouped(tree: exp.Query) -> Bag:
 
 
 def _changed(measure: Callable[[exp.Query], object]) -> Callable[[Trees], bool]:
-    """The two queries differ in this."""
+    """Tell whether the two queries differ in this."""
     return lambda trees: measure(trees[0]) != measure(trees[1])
 
 
 def _replaced(measure: Callable[[exp.Query], Bag]) -> Callable[[Trees], bool]:
-    """Each query has something here that the other lacks: a substitution, not an addition."""
+    """Tell whether each query has something here that the other lacks: a substitution, not an addition."""
 
     def holds(trees: Trees) -> bool:
         left, right = measure(trees[0]), measure(trees[1])
@@ -157,7 +157,7 @@ def _replaced(measure: Callable[[exp.Query], Bag]) -> Callable[[Trees], bool]:
 
 
 def _column_ref(trees: Trees) -> bool:
-    """A column was replaced, or the result columns changed; a table that is not named may be any."""
+    """Tell whether a column was replaced, or the result columns changed; an unnamed table may be any."""
     left, right = _columns(trees[0]), _columns(trees[1])
     lost, gained = list((left - right).elements()), list((right - left).elements())
     for column in list(lost):
@@ -173,7 +173,7 @@ def _column_ref(trees: Trees) -> bool:
 
 
 def _join(trees: Trees) -> bool:
-    """A table was joined or dropped, or the kind of a join changed."""
+    """Tell whether a table was joined or dropped, or the kind of a join changed."""
     count = [sum(_tables(tree).values()) for tree in trees]
     joined = [sum(1 for _ in _joins(tree)) for tree in trees]
     same_size = count[0] == count[1] and joined[0] == joined[1]

@@ -9,7 +9,7 @@ IMPLIED = "implied"
 
 
 def parse(sql: str | None, dialect: str) -> exp.Query | None:
-    """The tree of a query, or None when there is none to be had."""
+    """Parse a query; None when there is none to be had."""
     if not sql:
         return None
     try:
@@ -44,7 +44,7 @@ def canonical(left: exp.Query, right: exp.Query) -> tuple[exp.Query, exp.Query]:
 
 
 def plain(tree: exp.Query) -> exp.Query:
-    """A copy whose columns name their table rather than its alias."""
+    """Copy a query so that its columns name their table rather than its alias."""
     copy = tree.copy()
     selects = list(copy.find_all(exp.Select))
     sources = {id(select): _sources(select) for select in selects}
@@ -73,17 +73,17 @@ def _sort_equalities(tree: exp.Query) -> None:
 
 
 def _tables(select: exp.Expr) -> list[exp.Table]:
-    """The tables a select reads directly."""
+    """List the tables a select reads directly."""
     return [table for table in read_directly(select) if isinstance(table, exp.Table)]
 
 
 def _sources(select: exp.Expr) -> dict[str, str]:
-    """Alias, or name, to table name; both in lower case."""
+    """Map each alias, or name, to its table's name; both in lower case."""
     return {table.alias_or_name.lower(): table.name.lower() for table in _tables(select)}
 
 
 def _resolve(column: exp.Column, sources: dict[int, dict[str, str]]) -> None:
-    """Name the column's table: what its alias stands for, or the only table there is."""
+    """Name the column's table: that of its alias, or the only table there is."""
     select = column.find_ancestor(exp.Select)
     if not column.table:
         own = sources.get(id(select), {})

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sqlcrystal.outgoing import visible
+from sqlcrystal.escaping import visible
 from sqlcrystal.types import Execution, Failure, Row
 
 if TYPE_CHECKING:

@@ -1,13 +1,12 @@
 """The command line: each command parses, calls one function and prints."""
 
 import gc
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-from sqlcrystal.databases import PRIVILEGED_VARIABLE
+from sqlcrystal.databases import accept_privileged
 from sqlcrystal.errors import SqlcrystalError, UserError
-from sqlcrystal.outgoing import visible
+from sqlcrystal.escaping import visible
 
 if TYPE_CHECKING:
     import typer
@@ -97,10 +96,10 @@ def main() -> None:
 
 
 def _noting_privilege(arguments: list[str]) -> list[str]:
-    """The arguments without the one flag that any command takes; workers see it in the environment."""
+    """Take out of the arguments the one flag that any command takes, and follow it."""
     if ALLOW_PRIVILEGED not in arguments:
         return arguments
-    os.environ[PRIVILEGED_VARIABLE] = "1"
+    accept_privileged()
     sys.argv.remove(ALLOW_PRIVILEGED)
     return [argument for argument in arguments if argument != ALLOW_PRIVILEGED]
 

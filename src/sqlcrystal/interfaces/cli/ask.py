@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.cli.answer_pages import correction_lines, rejection_lines, ruling_lines
 from sqlcrystal.interfaces.cli.answering import answer_question
 from sqlcrystal.interfaces.cli.crystal_access import opened_crystal, ready_model
@@ -12,7 +13,6 @@ from sqlcrystal.interfaces.cli.crystal_options import AnswerId, By, Db, Model, N
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 from sqlcrystal.interfaces.cli.store_access import Json, Where
-from sqlcrystal.outgoing import visible
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import Proposal, Waiting

@@ -95,7 +95,7 @@ def edit(
     json: Json = False,
 ) -> None:
     """Change a card's text or SQL, by option or in $EDITOR. Who changes the SQL is recorded as vouching for it."""
-    from sqlcrystal.writing import estimate_tokens
+    from sqlcrystal.writing.card import estimate_tokens
 
     with opened_store(store) as opened:
         old = opened.bank.get(card)

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from sqlcrystal.errors import UserError
+from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.cli.output import print_json
 from sqlcrystal.interfaces.cli.store_access import Json
-from sqlcrystal.outgoing import visible
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +54,7 @@ def init(
         ),
     )
     text = settings_text(choices)
-    problems = list(trouble(text, folder=here))
+    problems = list(trouble(choices, folder=here))
     for problem in problems:
         print(f"sqlcrystal: {visible(problem)}", file=sys.stderr)
     if problems and not force and not (asks and typer.confirm("Write it all the same?", err=True)):

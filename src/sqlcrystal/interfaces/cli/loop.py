@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlcrystal.errors import SqlcrystalError
+from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.cli.answer_pages import (
     answer_lines,
     correction_lines,
@@ -16,7 +17,6 @@ from sqlcrystal.interfaces.cli.answer_pages import (
     trace_lines,
 )
 from sqlcrystal.interfaces.cli.crystal_access import opened_crystal, ready_model
-from sqlcrystal.outgoing import visible
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal, ServedAnswer

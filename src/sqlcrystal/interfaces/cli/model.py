@@ -99,8 +99,8 @@ def check(
 ) -> None:
     """Load a model and ask it one question. Prints the reply and the tokens per second."""
     from sqlcrystal.config import with_key
-    from sqlcrystal.models import using_model
     from sqlcrystal.models.local import LocalModel
+    from sqlcrystal.models.opening import using_model
     from sqlcrystal.types import Message, Sampling
 
     with using_model(with_key(model, api_key_env) if api_key_env else model) as opened:

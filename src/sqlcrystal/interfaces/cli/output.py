@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sqlcrystal.outgoing import visible
+from sqlcrystal.escaping import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress

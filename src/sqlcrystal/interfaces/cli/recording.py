@@ -132,8 +132,8 @@ def verify(
 ) -> None:
     """Ask a random sample again and compare the replies. They are compared word for word."""
     from sqlcrystal.config import with_key
-    from sqlcrystal.models import using_model
     from sqlcrystal.models.catalogue import KNOWN_MODELS
+    from sqlcrystal.models.opening import using_model
     from sqlcrystal.models.recorded import verify as verify_model
     from sqlcrystal.models.recording import Recording, stats
 

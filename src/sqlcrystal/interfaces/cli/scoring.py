@@ -10,8 +10,8 @@ from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.benchmarks.evaluate import score_predictions
 from sqlcrystal.benchmarks.predictions import read_predictions
 from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.escaping import csv_cell
 from sqlcrystal.interfaces.cli.output import print_json, print_table, progress
-from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.scoring.cache import GoldCache
 from sqlcrystal.scoring.verdicts import rule_named
 

@@ -229,7 +229,7 @@ class TerminalReporter(Reporter):
             self._task = self._bar.add_task("", total=total, rate="")
 
     def step(self, label: str) -> None:
-        """One unit of the named stretch is done."""
+        """One unit of the named batch is done."""
         self._done += 1
         now = time.monotonic()
         rate = self._pace.step(now)

@@ -13,11 +13,11 @@ from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
 from sqlcrystal.errors import NotFound, UserError
+from sqlcrystal.escaping import fenced, visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
 from sqlcrystal.interfaces.server.replies import ERRORS, Working, event_stream, json_reply, with_pings
 from sqlcrystal.interfaces.server.work import Asked
-from sqlcrystal.outgoing import fenced, visible
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.crystal import Crystal
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from sqlcrystal.outgoing import visible
+from sqlcrystal.escaping import visible
 from sqlcrystal.types import Cell, Row
 
 MOST_BARS, MOST_LINES, FEWEST_POINTS, MOST_POINTS = 30, 4, 3, 400

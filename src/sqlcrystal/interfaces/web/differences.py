@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import NamedTuple
 
-from sqlcrystal.outgoing import visible
+from sqlcrystal.escaping import visible
 
 
 class DiffLine(NamedTuple):

@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
 from sqlcrystal.errors import NotFound, UserError
+from sqlcrystal.escaping import csv_cell
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import Id
 from sqlcrystal.interfaces.server.chat import plain
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.rendering import fragment
 from sqlcrystal.interfaces.web.tables import first_rows
-from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.serving.documents import Result
 
 router = APIRouter(include_in_schema=False)

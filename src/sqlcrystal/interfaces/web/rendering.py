@@ -12,11 +12,11 @@ from starlette.responses import HTMLResponse
 
 from sqlcrystal.bank import Scope
 from sqlcrystal.errors import NotFound
+from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
 from sqlcrystal.interfaces.web.text import coloured, lines_on_phone, show_cell
-from sqlcrystal.outgoing import visible
 from sqlcrystal.serving import Caller
 from sqlcrystal.serving.documents import WaitingAnswer
 from sqlcrystal.version import __version__

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from sqlcrystal.outgoing import visible
+from sqlcrystal.escaping import visible
 from sqlcrystal.types import Cell
 
 CELL_WIDTH = 40

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlcrystal.outgoing import fenced, without_tags
+from sqlcrystal.escaping import fenced, without_tags
 from sqlcrystal.study.report.document import Document
 from sqlcrystal.study.report.drawing import Figure
 from sqlcrystal.study.report.formats.cells import numeric_columns

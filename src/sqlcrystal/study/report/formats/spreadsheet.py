@@ -3,7 +3,7 @@
 import csv
 import io
 
-from sqlcrystal.outgoing import csv_cell
+from sqlcrystal.escaping import csv_cell
 from sqlcrystal.study.report.table import ReportTable
 
 

@@ -11,24 +11,24 @@ _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*+(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+\
 
 
 def visible(text: str) -> str:
-    """Control characters, and those that turn the direction of writing, as their escapes; tabs and line ends stay."""
+    """Write control characters, and those that turn the direction of writing, as escapes; tabs and line ends stay."""
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def csv_cell(text: str) -> str:
-    """A cell that a spreadsheet takes for text, unless it is a number; a formula gets a quotation mark before it."""
+    """Write a cell that a spreadsheet takes for text, unless it is a number: a formula gets a quotation mark."""
     if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text):
         return f"'{text}"
     return text
 
 
 def without_tags(text: str) -> str:
-    """Text for Markdown in which nothing is an HTML tag, a link or an image; a mere "less than" stays as it is."""
+    """Write text for Markdown in which nothing is an HTML tag, a link or an image; a mere "less than" stays."""
     return _ADDRESS.sub(r"\1\\:", _LINK.sub(r"\\]", _TAG.sub("&lt;", text)))
 
 
 def fenced(sql: str) -> str:
-    """A Markdown block of SQL that ends where it should, whatever marks the SQL holds."""
+    """Write a Markdown block of SQL that ends where it should even if the SQL holds marks of its own."""
     marks = max((len(run) for run in re.findall(r"`+", sql)), default=0)
     fence = "`" * max(3, marks + 1)
     return f"{fence}sql\n{sql}\n{fence}"

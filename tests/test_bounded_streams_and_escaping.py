@@ -11,13 +11,13 @@ import pytest
 
 from sqlcrystal.bank import import_jsonl
 from sqlcrystal.benchmarks.catalogue import load_benchmark
+from sqlcrystal.bounded_streams import blocks_of, bounded_lines, inflated
 from sqlcrystal.config import read_study
 from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.incoming import blocks_of, bounded_lines, inflated
+from sqlcrystal.escaping import csv_cell, fenced, visible, without_tags
 from sqlcrystal.interfaces.cli.output import print_lines, print_table
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
 from sqlcrystal.models.recording import Recording
-from sqlcrystal.outgoing import csv_cell, fenced, visible, without_tags
 
 
 def test_a_small_recording_that_would_unpack_to_gigabytes_is_refused_in_little_memory(tmp_path: Path) -> None:

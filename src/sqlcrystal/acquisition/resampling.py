@@ -1,4 +1,4 @@
-"""T4: self-vote; agreement among samples proposes the candidate, and no correctness signal enters the vote."""
+"""T1 and T4: further samples of the first prompt, taken one by one or elected by agreement."""
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
@@ -6,10 +6,26 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from sqlcrystal.acquisition.repair import BUDGET, Repair, clip
-from sqlcrystal.acquisition.resample import TEMPERATURE
 from sqlcrystal.protocols import Database, LanguageModel
 from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.types import Attempt, Execution, Round, Rows
+
+TEMPERATURE = 0.8
+
+
+class Resample(Repair):
+    """Asks the very prompt of the first attempt again, one sample a round."""
+
+    name: ClassVar[str] = "T1"
+    summary: ClassVar[str] = "resampling without feedback"
+
+    def propose(self, attempt: Attempt, past: Sequence[Round]) -> Round:
+        """Draw one more sample of the solve prompt; its index tells recordings apart."""
+        sampling = replace(attempt.call.sampling, temperature=TEMPERATURE, index=len(past) + 1)
+        call = self.ask("sample", attempt.call.messages, sampling)
+        sql = extract_sql(call.completion.text)
+        return Round(calls=(call,), sql=sql, execution=clip(self.run(sql)))
+
 
 SAMPLES = 5
 
@@ -18,6 +34,7 @@ class SelfVote(Repair):
     """Samples the solve prompt five times a round and elects the largest cluster of equal result sets."""
 
     name: ClassVar[str] = "T4"
+    summary: ClassVar[str] = "a self-vote"
 
     def __init__(
         self, model: LanguageModel, database: Database, *, budget: int = BUDGET, samples: int = SAMPLES
@@ -44,14 +61,14 @@ class SelfVote(Repair):
         return Round(calls=calls, sql=sql, execution=clip(execution))
 
     def calls_in(self, rounds: float) -> float:
-        """A call for every sample."""
+        """Count a call for every sample."""
         return self.samples * rounds
 
 
 def elect(ballots: Sequence[tuple[str, Execution]]) -> tuple[str, Execution] | None:
-    """The first member of the largest cluster; of equally large ones, the cluster whose first member came earliest.
+    """Elect the first member of the largest cluster; of equally large ones, the cluster whose first member came first.
 
-    Two results are one cluster when they are the same set of rows. A failure never votes; if all fail, nobody wins.
+    Two results are one cluster when they are the same set of rows. A failure never votes; if all fail, none wins.
     """
     clusters: dict[Hashable, list[tuple[str, Execution]]] = {}
     for sql, execution in ballots:

@@ -1,4 +1,4 @@
-"""Work that is done once for all who need it, from however many threads."""
+"""Work that is done once for all callers, from however many threads."""
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
@@ -9,20 +9,20 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Once(Generic[Key, Value]):
-    """Values by key; whoever asks while a value is being made waits for it, and gets its failure if it fails."""
+class SingleFlight(Generic[Key, Value]):
+    """Values by key, each made by one thread; others that ask meanwhile wait, and get its failure if it fails."""
 
     def __init__(
         self, *, keep: Callable[[Value], bool] = lambda _: True, errors: tuple[type[Exception], ...] = ()
     ) -> None:
-        """`keep` says which values are remembered, and `errors` which failures; the rest is tried again when asked."""
+        """Remember the values that `keep` accepts and the failures in `errors`; the rest is tried again when asked."""
         self._keep = keep
         self._errors = errors
         self._lock = Lock()
         self._made: dict[Key, Future[Value]] = {}
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value under a key."""
+        """Give the value under a key, made once."""
         with self._lock:
             future = self._made.get(key)
             first = future is None

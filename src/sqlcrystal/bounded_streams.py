@@ -12,13 +12,13 @@ MAX_LINE = 16 * 2**20
 MAX_TOTAL = 2**30
 _BLOCK = 2**16
 _DICTIONARY = 2**28
-"""What a decompressor may take for itself; the strongest setting of xz needs a quarter of it."""
+"""The memory that a decompressor may take; the strongest setting of xz needs a quarter of it."""
 
 
 def bounded_lines(
     blocks: Iterable[bytes], *, name: str, max_line: int = MAX_LINE, max_total: int = MAX_TOTAL
 ) -> Iterator[bytes]:
-    """The lines of a stream without their ends; a line or a file beyond its limit is the file's mistake."""
+    """Split a stream into lines without their ends; a line or a file beyond its limit is the file's mistake."""
     rest = b""
     total = 0
     for block in blocks:
@@ -34,13 +34,13 @@ def bounded_lines(
 
 
 def blocks_of(stream: BinaryIO | BufferedIOBase | RawIOBase) -> Iterator[bytes]:
-    """A stream piece by piece."""
+    """Read a stream piece by piece."""
     while block := stream.read(_BLOCK):
         yield block
 
 
 def unpacked(stream: BinaryIO) -> Iterator[bytes]:
-    """The content of an xz stream piece by piece, whatever it would be as a whole."""
+    """Unpack an xz stream piece by piece, however large it is as a whole."""
     decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_DICTIONARY)
     while not decompressor.eof:
         packed = stream.read(_BLOCK) if decompressor.needs_input else b""
@@ -51,7 +51,7 @@ def unpacked(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def inflated(packed: bytes, *, name: str, max_size: int = MAX_LINE) -> bytes:
-    """A zlib-compressed value of bounded size."""
+    """Unpack a zlib-compressed value of bounded size."""
     decompressor = zlib.decompressobj()
     content = decompressor.decompress(packed, max_size)
     if decompressor.unconsumed_tail:
