@@ -11,7 +11,8 @@ import pytest
 import function_lists
 from engines import Server
 from sqlcrystal.databases import guard, open_database
-from sqlcrystal.databases.functions import Functions, lists_of
+from sqlcrystal.databases.engines import words_of
+from sqlcrystal.databases.functions import Functions
 from sqlcrystal.databases.parsing import tokenize
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.types import Failure, FailureKind, Rows
@@ -61,7 +62,7 @@ def test_a_call_is_found_wherever_it_stands(dialect: str, call: str, shape: str)
 
 @pytest.mark.parametrize("dialect", ["postgres", "duckdb", "mysql", "sqlite"])
 def test_every_denied_name_is_a_name_to_the_tokenizer(dialect: str) -> None:
-    lists = lists_of(dialect)
+    lists = words_of(dialect)
     for name in lists.get("never", lists.get("denied", frozenset())):
         assert len(tokenize(name, dialect)) == 1, name
         assert guard.check(f"SELECT {name}(1)", dialect) is not None, name
@@ -72,14 +73,14 @@ def test_what_postgres_says_is_volatile_is_called_pure_nowhere(postgres_server: 
 
     with psycopg.connect(postgres_server.owner) as connection:
         pure, impure = function_lists.postgres(connection)
-    assert lists_of("postgres")["pure"] <= pure
-    assert impure & lists_of("postgres")["pure"] == set()
+    assert words_of("postgres")["pure"] <= pure
+    assert impure & words_of("postgres")["pure"] == set()
 
 
 def test_what_duckdb_says_has_side_effects_is_called_pure_nowhere() -> None:
     duckdb = pytest.importorskip("duckdb")
     _, impure = function_lists.duckdb(duckdb.connect())
-    assert impure & lists_of("duckdb")["pure"] == set()
+    assert impure & words_of("duckdb")["pure"] == set()
 
 
 @pytest.fixture
@@ -149,7 +150,7 @@ def test_catalogues_with_secrets_are_not_read(dialect: str, sql: str) -> None:
 @pytest.mark.parametrize("sql", ["FROM (SHOW databases)", "FROM (DESC team)", "SELECT * FROM (SUMMARIZE team)"])
 def test_what_describes_duckdb_stands_for_a_table_where_a_person_asks_and_not_a_model(sql: str) -> None:
     assert isinstance(guard.read(sql, "duckdb"), Failure)
-    assert isinstance(guard.read(sql, "duckdb", inspect=True), guard.Statement)
+    assert isinstance(guard.read(sql, "duckdb", guard.Scope(inspect=True)), guard.Statement)
 
 
 @pytest.mark.parametrize(("dialect", "call"), [("postgres", "pg_sleep(1)"), ("mysql", "SLEEP(1)")])
@@ -160,7 +161,7 @@ def test_a_default_that_calls_is_no_clause_to_be_left_out(dialect: str, call: st
 
 @pytest.mark.parametrize("sql", ["FROM (SUMMARIZE pg_settings)", "FROM (SUMMARIZE '/etc/passwd')"])
 def test_a_person_describes_no_secret_and_no_file_either(sql: str) -> None:
-    assert isinstance(guard.read(sql, "duckdb", inspect=True), Failure)
+    assert isinstance(guard.read(sql, "duckdb", guard.Scope(inspect=True)), Failure)
 
 
 @pytest.mark.parametrize("engine_name", ["postgres", "mysql"])

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from sqlcrystal.acquisition.look import look, report
 from sqlcrystal.acquisition.probe import render_facts
 from sqlcrystal.acquisition.repair import Repair, clip, greedy
+from sqlcrystal.databases.engines import title_of
 from sqlcrystal.protocols import Check, Database, LanguageModel
-from sqlcrystal.solving.dialect import dialect_name
 from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.prompt import SINGLE_SHOT, build_prompt, render_question, render_schema
 from sqlcrystal.solving.solver import GREEDY
@@ -71,7 +71,7 @@ def explore(
     model: LanguageModel, database: Database, question: Question, cards: Sequence[Card], sampling: Sampling
 ) -> tuple[tuple[Call, Call], tuple[Probe, ...]]:
     """Ask for probes, run them, then ask for the answer with their reports before the closing line."""
-    schema, name = database.schema(), dialect_name(database.dialect)
+    schema, name = database.schema(), title_of(database.dialect)
     closing = CLOSING.format(dialect=name)
     user = "\n".join([render_schema(schema), render_question(question), closing])
     asked = _ask(

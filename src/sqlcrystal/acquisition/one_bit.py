@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from sqlcrystal.acquisition.repair import Repair, clip, greedy, previous_sql
-from sqlcrystal.solving.dialect import dialect_name
+from sqlcrystal.databases.engines import title_of
 from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.prompt import render_question, render_schema
 from sqlcrystal.types import Attempt, Message, Question, Round
@@ -35,7 +35,7 @@ class OneBit(Repair):
 
 def revise_prompt(*, schema: str, dialect: str, question: Question, previous: str | None) -> tuple[Message, Message]:
     """The paper's one-bit REVISE prompt."""
-    name = dialect_name(dialect)
+    name = title_of(dialect)
     user = "\n".join(
         [
             render_schema(schema),

@@ -6,7 +6,7 @@ from typing import ClassVar
 from sqlcrystal.acquisition.look import SHOWN_CELL, SHOWN_ROWS, look, report
 from sqlcrystal.acquisition.one_bit import CLOSING, render_previous
 from sqlcrystal.acquisition.repair import Repair, clip, greedy, previous_sql
-from sqlcrystal.solving.dialect import dialect_name
+from sqlcrystal.databases.engines import title_of
 from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.prompt import render_execution, render_question, render_schema
 from sqlcrystal.types import Attempt, Execution, Message, Round
@@ -56,7 +56,7 @@ class Probing(Repair):
 
     def prompt(self, system: str, *sections: str) -> tuple[Message, Message]:
         """A system prompt and the sections, in the database's dialect; the sections before the last are verbatim."""
-        name = dialect_name(self.database.dialect)
+        name = title_of(self.database.dialect)
         *opening, closing = sections
         user = "\n".join([*opening, closing.format(dialect=name)])
         return Message("system", system.format(dialect=name)), Message("user", user)

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.config.study import Prices
+from sqlcrystal.databases.engines import FILE_SCHEMES
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.types import Cell
 
@@ -21,7 +22,6 @@ DEFAULT_STORE = "sqlcrystal.db"
 _SECRET = re.compile(r"\$\{([^}]*)\}")
 _AT = re.compile(r" - at `\$\.?(.*)`$")
 _CHOICES = {"values": "; choose from allowed, never", "expect": '; choose from "rows", "no rows", { value = … }'}
-_FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 
 Section = TypeVar("Section", bound=Struct)
 
@@ -179,7 +179,7 @@ def _placed(url: str, folder: Path) -> str:
     """A URL or path whose file is meant from the folder of the settings."""
     if "://" not in url:
         return str(folder / Path(url).expanduser())
-    for scheme in _FILE_SCHEMES:
+    for scheme in FILE_SCHEMES:
         if url.startswith(scheme):
             return f"{scheme}{folder / url.removeprefix(scheme)}"
     return url

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from sqlcrystal.databases import open_database
+from sqlcrystal.databases.engines import locate, title_of
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.protocols import Database
 from sqlcrystal.scoring.cache import GoldCache
@@ -85,17 +86,17 @@ def check_files(locations: Mapping[str, str]) -> None:
                 start = stream.read(16)
         except OSError as error:
             raise DataError(f"database {database}: {path} cannot be read ({error.strerror})") from None
-        if start != b"SQLite format 3\0":
-            what = "is empty" if not start else "is not a SQLite database"
+        engine, _ = locate(location)
+        if not start.startswith(engine.file_begins):
+            what = "is empty" if not start else f"is not a {title_of(engine.name)} database"
             raise DataError(f"database {database}: {path} {what}")
 
 
 class Databases:
     """Databases opened on first use, closed together; a corrupt file is the user's to mend, not a wrong answer."""
 
-    def __init__(self, locations: Mapping[str, str], *, terse: bool = False) -> None:
+    def __init__(self, locations: Mapping[str, str]) -> None:
         self._locations = locations
-        self._terse = terse
         self._open: dict[str, Database] = {}
 
     def execute(self, database: str, sql: str, *, timeout: float, max_rows: int) -> Execution:
@@ -104,7 +105,7 @@ class Databases:
             return Failure(FailureKind.SYNTAX, "there is no SQL")
         if database not in self._open:
             location = self._locations[database]
-            self._open[database] = open_database(location, name=database, inspect=False, terse=self._terse)
+            self._open[database] = open_database(location, name=database, inspect=False)
         try:
             return self._open[database].execute(sql, timeout=timeout, max_rows=max_rows)
         except DatabaseError as error:
@@ -132,7 +133,7 @@ class _Judge:
         max_rows: int,
     ) -> None:
         self._locations = locations
-        self._databases = Databases(locations, terse=True)
+        self._databases = Databases(locations)
         self._digests = digests
         self._cache = cache
         self._rule = rule
