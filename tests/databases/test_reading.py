@@ -89,7 +89,9 @@ def test_what_is_rebuilt_is_read_again_as_the_same(engine: str, text: str) -> No
         ("duckdb", "SELECT {'a':1}", "SELECT {'a' : 1}"),
     ],
 )
-def test_the_engine_gets_the_tokens_and_remarks_only_where_they_are_part_of_labels(dialect: str, sql: str, text: str | None) -> None:
+def test_the_engine_gets_the_tokens_and_remarks_only_where_they_are_part_of_labels(
+    dialect: str, sql: str, text: str | None
+) -> None:
     statement = guard.read(sql, dialect)
     assert (statement.text if isinstance(statement, Statement) else None) == text
 

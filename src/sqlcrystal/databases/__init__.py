@@ -26,12 +26,13 @@ def open_database(
     inspect: bool = True,
     functions: Sequence[str] = (),
     allow_privileged: bool = False,
+    terse: bool = False,
 ) -> "Database":
     """Open `sqlite:///path`, a path to a SQLite file, `postgresql://…`, `mysql://…` or `duckdb:///path`, read-only.
 
     `inspect` lets people ask for plans and descriptions too; `functions` are names the owner allows beyond what the
-    engine calls pure; `allow_privileged` opens an account that may do more than read. A URL may itself end in
-    `#functions=similarity,st_area&allow-privileged`.
+    engine calls pure; `allow_privileged` opens an account that may do more than read; `terse`, for scoring, says that
+    a statement fails and not why. A URL may itself end in `#functions=similarity,st_area&allow-privileged`.
     """
     url, named, privileged = _split_options(url_or_path)
     engine, path = locate(url)
@@ -44,6 +45,7 @@ def open_database(
             inspect,
             (*functions, *named),
             allow_privileged or privileged or os.environ.get(PRIVILEGED_VARIABLE) == "1",
+            terse,
         )
     )
 

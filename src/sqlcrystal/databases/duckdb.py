@@ -62,11 +62,12 @@ class DuckdbDatabase:
         self.name = name or path.stem
         if not path.is_file():
             raise DataError(f"database {self.name}: no such file: {path}")
-        self._scope = guard.Scope(Functions(self.dialect, catalogue=self._catalogue, allowed=functions), inspect)
         self._lock = Lock()
         self._places = BoundedSemaphore(MAX_CHILDREN)
         self._closed = False
         self._idle = [self._ready(self._child())]
+        live = self._catalogue()
+        self._scope = guard.Scope(Functions(self.dialect, catalogue=lambda: live, allowed=functions), inspect)
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
         """Run one guarded statement."""

@@ -45,6 +45,7 @@ class Opening(NamedTuple):
     inspect: bool
     functions: tuple[str, ...]
     allow_privileged: bool
+    terse: bool
 
 
 class Opener(Protocol):

@@ -202,14 +202,25 @@ def _grants(connection: Any) -> list[str]:
         if role in looked:
             continue
         looked.add(role)
-        whose = role if connection.is_mariadb else f"CURRENT_USER() USING {role}"
-        try:
-            more = [str(row[0]) for row in _asked(connection, f"SHOW GRANTS FOR {whose}")]
-        except pymysql.MySQLError:
-            more = [f"GRANT role {role} ON *.* TO unseen"]
+        more = _grants_of_a_role(connection, role)
         grants += more
         roles += [match["role"] for grant in more if (match := _ROLE.match(grant))]
     return grants
+
+
+def _grants_of_a_role(connection: Any, role: str) -> list[str]:
+    """List the grants of a role; MariaDB shows those of the role that is taken on."""
+    try:
+        if not connection.is_mariadb:
+            return [str(row[0]) for row in _asked(connection, f"SHOW GRANTS FOR CURRENT_USER() USING {role}")]
+        taken = _asked(connection, "SELECT CURRENT_ROLE()")[0][0]
+        connection.query(f"SET ROLE {role}")
+        try:
+            return [str(row[0]) for row in _asked(connection, "SHOW GRANTS")]
+        finally:
+            connection.query(f"SET ROLE {f'`{taken}`' if taken else 'NONE'}")
+    except pymysql.MySQLError:
+        return [f"GRANT role {role} ON *.* TO unseen"]
 
 
 def _beyond_reading(grants: list[str]) -> Iterator[str]:

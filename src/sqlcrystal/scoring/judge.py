@@ -95,8 +95,9 @@ def check_files(locations: Mapping[str, str]) -> None:
 class Databases:
     """Databases opened on first use, closed together; a corrupt file is the user's to mend, not a wrong answer."""
 
-    def __init__(self, locations: Mapping[str, str]) -> None:
+    def __init__(self, locations: Mapping[str, str], *, terse: bool = False) -> None:
         self._locations = locations
+        self._terse = terse
         self._open: dict[str, Database] = {}
 
     def execute(self, database: str, sql: str, *, timeout: float, max_rows: int) -> Execution:
@@ -105,7 +106,7 @@ class Databases:
             return Failure(FailureKind.SYNTAX, "there is no SQL")
         if database not in self._open:
             location = self._locations[database]
-            self._open[database] = open_database(location, name=database, inspect=False)
+            self._open[database] = open_database(location, name=database, inspect=False, terse=self._terse)
         try:
             return self._open[database].execute(sql, timeout=timeout, max_rows=max_rows)
         except DatabaseError as error:
@@ -133,7 +134,7 @@ class _Judge:
         max_rows: int,
     ) -> None:
         self._locations = locations
-        self._databases = Databases(locations)
+        self._databases = Databases(locations, terse=True)
         self._digests = digests
         self._cache = cache
         self._rule = rule
