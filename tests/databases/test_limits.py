@@ -16,7 +16,7 @@ from memory import forget_the_peak, peak_megabytes
 from sqlcrystal.databases import open_database
 from sqlcrystal.databases.duckdb import MAX_CHILDREN, DuckdbDatabase
 from sqlcrystal.databases.limits import MAX_MESSAGE
-from sqlcrystal.databases.sqlite import weigh
+from sqlcrystal.databases.sqlite import SqliteDatabase, weigh
 from sqlcrystal.types import Failure, FailureKind, Rows
 
 LIMIT = 1.0
@@ -194,6 +194,7 @@ def test_a_file_from_a_stranger_is_described_and_read_within_the_same_limits(nam
     forget_the_peak()
     before = peak_megabytes()
     database = open_database(str(file))
+    assert isinstance(database, SqliteDatabase)
     described = database.tables()
     result = database.execute('SELECT x FROM "last"', timeout=LIMIT)
     after = database.execute("SELECT 1")
