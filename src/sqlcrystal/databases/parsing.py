@@ -92,8 +92,9 @@ def tokenize(sql: str, dialect: str, *, max_characters: int = MAX_CHARACTERS) ->
     """The tokens of a text of bounded length."""
     if len(sql) > max_characters:
         raise _refused(f"the statement is longer than {max_characters} characters")
+    tokenizer = _readers.of(grammar(dialect))[0]
     try:
-        return _readers.of(grammar(dialect))[0].tokenize(sql)
+        return tokenizer.tokenize(sql)
     except SqlglotError as error:
         raise _syntax(" ".join(_ESCAPES.sub("", str(error)).split())) from None
     except Exception as error:
