@@ -1,7 +1,8 @@
 """What no statement may do, looked at from outside the locks: each canary sings when its own thing has happened.
 
-Watched are files, connections, processes, locks, rows and schema, and secrets that were planted to be looked for. On
-DuckDB locks are not: its readers share one lock on the file for as long as they have it open.
+Watched are files, connections, processes, locks, rows and schema, the memory of the calling process, and secrets that
+were planted to be looked for. On DuckDB locks are not: its readers share one lock on the file for as long as they have
+it open.
 """
 
 import os
@@ -15,13 +16,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from engines import Server
+from engines import Server, driver
+from memory import forget_the_peak, peak_megabytes
 from processes import Processes
 from sqlcrystal.databases import open_database
 from sqlcrystal.types import Rows
 
 PATIENCE = 30.0
 """A server may take so long to notice that a session of it is gone, or to end a function that nothing interrupts."""
+GROWTH = 500
+"""So many megabytes may the calling process grow by."""
 TABLES = ("team", "player", "scorer")
 VARIABLE = "SQLCRYSTAL_CANARY"
 _POSTGRES_LOCKS = """
@@ -50,10 +54,12 @@ class Canaries:
         self.port = int(self._listener.getsockname()[1])
         self.connections = 0
         threading.Thread(target=self._listen, daemon=True).start()
-        self._owner = _driver(engine, server)
+        self._owner = _watcher(engine, server)
         self.secrets = self._planted()
         self._before = self._content()
         self._processes = Processes(engine, server.process)
+        forget_the_peak()
+        self._megabytes = peak_megabytes()
 
     def _listen(self) -> None:
         with suppress(OSError):
@@ -71,6 +77,8 @@ class Canaries:
             heard.append("a connection was made")
         if strangers := self._processes.strangers():
             heard.append(f"a process was started: {strangers}")
+        if (grown := peak_megabytes() - self._megabytes) > GROWTH:
+            heard.append(f"this process grew by {grown} MB")
         if self._is_locked():
             heard.append("a lock is held")
         return heard
@@ -139,21 +147,17 @@ class Canaries:
         return planted
 
 
-def _driver(engine: str, server: Server) -> Any:
+def _watcher(engine: str, server: Server) -> Any:
     """The owner's own connection, with no lock of ours before it."""
-    if engine == "postgres":
-        import psycopg
-
-        return psycopg.connect(server.owner, autocommit=True)
+    if engine == "duckdb":  # which would keep the file locked
+        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection = driver(engine, server)
     if engine == "mysql":
         import pymysql
 
-        connection = pymysql.connect(unix_socket=f"{server.folder}/s", user="root", autocommit=True)
         with suppress(pymysql.MySQLError), connection.cursor() as cursor:  # it is there from the canaries before
             cursor.execute("INSTALL SONAME 'metadata_lock_info'")
-        return connection
-    path = server.owner.partition(":///")[2] if engine == "sqlite" else ":memory:"
-    return sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    return connection
 
 
 @contextmanager

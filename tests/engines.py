@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from servers import short_folder
 
@@ -135,6 +135,24 @@ def mariadb() -> Iterator[Server]:
         finally:
             process.kill()  # it may be busy with a statement that nothing else ends, and its data are ours to lose
             process.wait(30)
+
+
+def driver(engine: str, server: Server) -> Any:
+    """A connection of the owner through the bare driver, which may do everything."""
+    path = server.owner.partition(":///")[2]
+    if engine == "postgres":
+        import psycopg
+
+        return psycopg.connect(server.owner, autocommit=True)
+    if engine == "mysql":
+        import pymysql
+
+        return pymysql.connect(unix_socket=f"{server.folder}/s", user="root", database="league", autocommit=True)
+    if engine == "duckdb":
+        import duckdb
+
+        return duckdb.connect(path)
+    return sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
 
 
 def _free_port() -> int:

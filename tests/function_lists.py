@@ -1,6 +1,6 @@
 """What the engines' own catalogues say of their functions; `python tests/function_lists.py` prints the lists.
 
-The files in `functions_of` are made from this. A function counts as pure when no form of it is volatile (PostgreSQL) or
+The files in `word_lists` are made from this. A function counts as pure when no form of it is volatile (PostgreSQL) or
 has side effects (DuckDB), and when SQL may call it at all: what takes or gives internals is none for a query.
 """
 

@@ -14,7 +14,6 @@ from sqlcrystal.config import (
     read_team,
     resolve_secrets,
 )
-from sqlcrystal.databases.configured import open_configured
 from sqlcrystal.errors import ConfigError, DataError, UserError
 
 FULL = """
@@ -64,9 +63,7 @@ def test_paths_are_meant_from_the_settings_folder(folder: Path, monkeypatch: pyt
     monkeypatch.chdir("/")
     team = read_team(folder / "sqlcrystal.toml")
     assert team.database("shop").hints == str(folder / "shop.md")
-    database = open_configured(team, "shop")
-    assert database.name == "shop"
-    database.close()
+    assert team.database("shop").url == str(folder / "shop.sqlite")
 
 
 def test_an_empty_file_is_a_team_with_defaults() -> None:
@@ -96,7 +93,7 @@ def test_secrets_come_from_the_environment_and_never_stand_in_the_settings(folde
     assert url == "postgresql://reader:p%40ss@db.example/sales"
     assert "p@ss" not in repr(team)
     with pytest.raises(ConfigError, match=r"^databases.sales.url: \$\{SALES_PASSWORD\} is not set in the environment$"):
-        open_configured(team, "sales")
+        resolve_secrets(team.database("sales").url, where="databases.sales.url")
 
 
 def test_without_settings_the_store_is_a_file_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

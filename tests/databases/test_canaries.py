@@ -1,17 +1,15 @@
 """The canaries of the attacks do sing: each is shown what it watches for, without our locks before it."""
 
 import socket
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from canaries import Canaries, watching
-from engines import Server
+from canaries import GROWTH, Canaries, watching
+from engines import Server, driver
 from fuzzing import league
 from servers import short_folder
 from sqlcrystal.types import Rows
@@ -34,24 +32,6 @@ def canaries(engine: str, server: Server) -> Iterator[Canaries]:
         folder.chmod(0o777)
         with watching(engine, server, folder) as made:
             yield made
-
-
-def owner(engine: str, server: Server) -> Any:
-    """A connection that may do everything."""
-    path = server.owner.partition(":///")[2]
-    if engine == "postgres":
-        import psycopg
-
-        return psycopg.connect(server.owner, autocommit=True)
-    if engine == "mysql":
-        import pymysql
-
-        return pymysql.connect(unix_socket=f"{server.folder}/s", user="root", database="league", autocommit=True)
-    if engine == "duckdb":
-        import duckdb
-
-        return duckdb.connect(path)
-    return sqlite3.connect(path, isolation_level=None)
 
 
 def test_they_are_silent_as_long_as_nothing_happens(canaries: Canaries) -> None:
@@ -87,7 +67,7 @@ def test_one_sings_of_a_program_that_a_worker_or_this_process_runs(tmp_path: Pat
 def test_one_sings_of_a_program_that_postgres_has_run(postgres_server: Server) -> None:
     with short_folder("canary") as folder:
         folder.chmod(0o777)
-        with watching("postgres", postgres_server, folder) as canaries, owner("postgres", postgres_server) as attacker:
+        with watching("postgres", postgres_server, folder) as canaries, driver("postgres", postgres_server) as attacker:
             attacker.execute("COPY team TO PROGRAM 'cat > /dev/null'")
             assert "a process was started" in canaries.sung()[0]
             attacker.execute(f"COPY team TO PROGRAM '{canaries.program}'".encode())
@@ -109,7 +89,7 @@ def test_one_sings_of_a_lock(
     monkeypatch.setattr("canaries.PATIENCE", 0.5)
     server: Server = request.getfixturevalue(f"{engine_name}_server")
     with short_folder("canary") as folder, watching(engine_name, server, folder) as canaries:
-        attacker = owner(engine_name, server)
+        attacker = driver(engine_name, server)
         attacker.cursor().execute(lock)
         assert canaries.sung() == ["a lock is held"]
         attacker.cursor().execute(release)
@@ -119,7 +99,7 @@ def test_one_sings_of_a_lock(
 
 def test_one_sings_of_a_change(canaries: Canaries, engine: str, server: Server) -> None:
     for name, heard in (("B", ["rows or schema changed"]), ("Ajax", [])):
-        changing = owner(engine, server)
+        changing = driver(engine, server)
         changing.cursor().execute(f"UPDATE team SET name = '{name}' WHERE id = 1")
         changing.close()
         assert canaries.sung_at_all() == heard
@@ -129,3 +109,13 @@ def test_one_sings_of_a_secret(canaries: Canaries) -> None:
     for name, secret in canaries.secrets.items():
         assert name in canaries.told(Rows(("a",), ((f"x{secret}",),)))
     assert canaries.told(Rows(("a",), (("x",),))) == []
+
+
+def test_one_sings_of_memory(tmp_path: Path) -> None:
+    with league("sqlite", tmp_path) as server, watching("sqlite", server, tmp_path) as canaries:
+        assert canaries.sung() == []
+        held = b"x" * ((GROWTH + 100) * 2**20)
+        assert held
+        del held
+        [heard] = canaries.sung()
+        assert heard.startswith("this process grew by")

@@ -1,17 +1,15 @@
 """Functions by what they are: lists are the engines' own, calls are found wherever they stand, owners allow more."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import function_lists
-from engines import Server
+from engines import Server, driver
 from sqlcrystal.databases import guard, open_database
-from sqlcrystal.databases.functions import Functions, lists_of
+from sqlcrystal.databases.engines import words_of
+from sqlcrystal.databases.functions import Functions
 from sqlcrystal.databases.parsing import tokenize
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.types import Failure, FailureKind, Rows
@@ -61,7 +59,7 @@ def test_a_call_is_found_wherever_it_stands(dialect: str, call: str, shape: str)
 
 @pytest.mark.parametrize("dialect", ["postgres", "duckdb", "mysql", "sqlite"])
 def test_every_denied_name_is_a_name_to_the_tokenizer(dialect: str) -> None:
-    lists = lists_of(dialect)
+    lists = words_of(dialect)
     for name in lists.get("never", lists.get("denied", frozenset())):
         assert len(tokenize(name, dialect)) == 1, name
         assert guard.check(f"SELECT {name}(1)", dialect) is not None, name
@@ -72,14 +70,14 @@ def test_what_postgres_says_is_volatile_is_called_pure_nowhere(postgres_server: 
 
     with psycopg.connect(postgres_server.owner) as connection:
         pure, impure = function_lists.postgres(connection)
-    assert lists_of("postgres")["pure"] <= pure
-    assert impure & lists_of("postgres")["pure"] == set()
+    assert words_of("postgres")["pure"] <= pure
+    assert impure & words_of("postgres")["pure"] == set()
 
 
 def test_what_duckdb_says_has_side_effects_is_called_pure_nowhere() -> None:
     duckdb = pytest.importorskip("duckdb")
     _, impure = function_lists.duckdb(duckdb.connect())
-    assert impure & lists_of("duckdb")["pure"] == set()
+    assert impure & words_of("duckdb")["pure"] == set()
 
 
 @pytest.fixture
@@ -149,7 +147,7 @@ def test_catalogues_with_secrets_are_not_read(dialect: str, sql: str) -> None:
 @pytest.mark.parametrize("sql", ["FROM (SHOW databases)", "FROM (DESC team)", "SELECT * FROM (SUMMARIZE team)"])
 def test_what_describes_duckdb_stands_for_a_table_where_a_person_asks_and_not_a_model(sql: str) -> None:
     assert isinstance(guard.read(sql, "duckdb"), Failure)
-    assert isinstance(guard.read(sql, "duckdb", inspect=True), guard.Statement)
+    assert isinstance(guard.read(sql, "duckdb", guard.Scope(inspect=True)), guard.Statement)
 
 
 @pytest.mark.parametrize(("dialect", "call"), [("postgres", "pg_sleep(1)"), ("mysql", "SLEEP(1)")])
@@ -160,40 +158,91 @@ def test_a_default_that_calls_is_no_clause_to_be_left_out(dialect: str, call: st
 
 @pytest.mark.parametrize("sql", ["FROM (SUMMARIZE pg_settings)", "FROM (SUMMARIZE '/etc/passwd')"])
 def test_a_person_describes_no_secret_and_no_file_either(sql: str) -> None:
-    assert isinstance(guard.read(sql, "duckdb", inspect=True), Failure)
+    assert isinstance(guard.read(sql, "duckdb", guard.Scope(inspect=True)), Failure)
 
 
-@pytest.mark.parametrize("engine_name", ["postgres", "mysql"])
-def test_an_account_that_may_do_more_than_read_is_refused(engine_name: str, request: pytest.FixtureRequest) -> None:
-    server = request.getfixturevalue(f"{engine_name}_server")
-    with pytest.raises(ConfigError, match="make a reader: CREATE") as caught:
-        open_database(server.owner)
-    assert "\n" not in str(caught.value)
-    for database in (
-        open_database(server.owner, allow_privileged=True),
-        open_database(f"{server.owner}#allow-privileged"),
-    ):
-        assert isinstance(database.execute("SELECT count(*) FROM team"), Rows)
+def test_an_overload_that_may_do_anything_takes_a_harmless_name_out_of_use(postgres_server: Server) -> None:
+    owner = driver("postgres", postgres_server)
+    owner.execute("CREATE FUNCTION public.log(message text) RETURNS text LANGUAGE sql VOLATILE AS 'SELECT message'")
+    try:
+        database = open_database(postgres_server.reader)
+        refused = [database.execute(sql) for sql in ("SELECT log('x'::text)", "SELECT public.log('x')")]
+        unharmed = database.execute("SELECT ln(10), random() IS NOT NULL")
         database.close()
+        allowing = open_database(postgres_server.reader, functions=["log"])
+        allowed = allowing.execute("SELECT log('x'::text)")
+        allowing.close()
+    finally:
+        owner.execute("DROP FUNCTION public.log(text)")
+        owner.close()
+    assert [getattr(result, "kind", "rows") for result in refused] == [FailureKind.REFUSED] * 2
+    assert isinstance(unharmed, Rows)
+    assert isinstance(allowed, Rows)
 
 
-def test_the_command_line_opens_such_an_account_when_told_to(mysql_server: Server, tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_text(
-        json.dumps({"question": "q", "sql": "SELECT count(*) FROM team", "database": "league"})
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "sqlcrystal.interfaces.cli.app",
-        "benchmark",
-        "check",
-        "own",
-        "--data",
-        str(tmp_path),
-    ]
-    command += ["--databases", f"league={mysql_server.owner}"]
-    refused = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2
-    assert "--allow-privileged" in refused.stderr
-    allowed = subprocess.run([*command, "--allow-privileged"], capture_output=True, text=True, check=False)
-    assert allowed.returncode == 0, allowed.stderr
+def test_a_macro_of_a_duckdb_file_does_not_pass_under_a_harmless_name(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "file.duckdb")) as connection:
+        connection.execute("CREATE MACRO upper(x) AS current_setting(x)")
+    database = open_database(f"duckdb:///{tmp_path / 'file.duckdb'}")
+    refused, unharmed = database.execute("SELECT upper('memory_limit')"), database.execute("SELECT lower('A')")
+    database.close()
+    assert isinstance(refused, Failure)
+    assert refused.kind is FailureKind.REFUSED
+    assert isinstance(unharmed, Rows)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT SFORMAT('{:2000000000}', 1)",
+        "SELECT SFORMAT('{:>{}}', 'x', 100000000)",
+        "SELECT SFORMAT(CONCAT('{:9', '000000000}'), 1)",
+        "SELECT ENCRYPT('x', '$6$rounds=999999999$abcdefgh')",
+    ],
+)
+def test_what_ends_a_mariadb_server_or_cannot_be_ended_is_refused(sql: str) -> None:
+    refusal = guard.check(sql, "mysql")
+    assert refusal is not None
+    assert refusal.kind is FailureKind.REFUSED
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM neighbour.secret",
+        "SELECT * FROM `Neighbour` . `secret`",
+        "SELECT neighbour.leak(1)",
+        "SELECT (SELECT max(x) FROM neighbour.secret) FROM team",
+        "DESCRIBE neighbour.secret",
+        "SELECT * FROM performance_schema.threads",
+        "SELECT * FROM sys.processlist",
+    ],
+)
+def test_a_statement_stays_in_the_schema_that_was_opened(sql: str) -> None:
+    found = guard.read(sql, "mysql", guard.Scope(inspect=True, schema="league"))
+    assert isinstance(found, Failure)
+    assert found.kind is FailureKind.REFUSED
+
+
+def test_a_statement_may_name_its_own_schema_and_the_catalogue() -> None:
+    for sql in ("SELECT * FROM League.team", "SELECT table_name FROM information_schema.tables"):
+        assert isinstance(guard.read(sql, "mysql", guard.Scope(schema="league")), guard.Statement)
+
+
+def test_another_schema_of_the_server_is_not_read_though_the_account_may(mysql_server: Server) -> None:
+    owner = driver("mysql", mysql_server)
+    with owner.cursor() as cursor:
+        cursor.execute("CREATE DATABASE neighbour")
+        cursor.execute("CREATE TABLE neighbour.secret AS SELECT 42 AS x")
+        cursor.execute("GRANT SELECT ON neighbour.* TO sqlcrystal_reader@'%'")
+    database = open_database(mysql_server.reader)
+    result = database.execute("SELECT * FROM neighbour.secret")
+    database.close()
+    with owner.cursor() as cursor:
+        cursor.execute("DROP DATABASE neighbour")
+        cursor.execute("REVOKE SELECT ON neighbour.* FROM sqlcrystal_reader@'%'")
+    owner.close()
+    assert isinstance(result, Failure)
+    assert result.kind is FailureKind.REFUSED

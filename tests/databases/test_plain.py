@@ -83,7 +83,7 @@ def test_an_everyday_query_is_plain(sql: str) -> None:
     assert is_plain(sql)
 
 
-def test_a_plain_statement_that_sqlite_cannot_read_fails_in_the_guards_words_unless_they_are_not_wanted(
+def test_a_plain_statement_that_sqlite_cannot_read_fails_in_the_guards_words_except_in_scoring(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "team.sqlite"

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from sqlcrystal.acquisition.repair import Repair, clip, greedy
 from sqlcrystal.acquisition.revision import look, render_facts, report
+from sqlcrystal.databases.engines import title_of
 from sqlcrystal.protocols import Check, Database, LanguageModel
-from sqlcrystal.solving.dialect import dialect_name
 from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.prompt import SINGLE_SHOT, HeaderOf, build_prompt, no_header, render_question, render_schema
 from sqlcrystal.solving.solver import GREEDY, NamedSolver
@@ -93,7 +93,7 @@ def explore(
     header_of: HeaderOf = no_header,
 ) -> tuple[tuple[Call, Call], tuple[Probe, ...]]:
     """Ask for probes, run them, then ask for the answer with their reports before the closing line."""
-    schema, name = database.schema(), dialect_name(database.dialect)
+    schema, name = database.schema(), title_of(database.dialect)
     closing = CLOSING.format(dialect=name)
     user = "\n".join([render_schema(schema), render_question(question), closing])
     asked = _ask(

@@ -17,10 +17,10 @@ from sqlcrystal.acquisition.repair import (
     previous_sql,
     same_words,
 )
+from sqlcrystal.databases.engines import title_of
 from sqlcrystal.databases.layout import Layout, homes_of, join_path, keys_of, layout_of, owner_of, read_around
 from sqlcrystal.databases.parsing import Unparsable, grammar, parse, written
 from sqlcrystal.protocols import Check, Database, LanguageModel
-from sqlcrystal.solving.dialect import dialect_name
 from sqlcrystal.solving.extract import extract_blocks, extract_sql
 from sqlcrystal.solving.prompt import render_execution, render_question, render_schema
 from sqlcrystal.types import (
@@ -66,7 +66,7 @@ class OneBit(Repair):
 
 def revise_prompt(*, schema: str, dialect: str, question: Question, previous: str | None) -> tuple[Message, Message]:
     """Write the paper's one-bit REVISE prompt."""
-    name = dialect_name(dialect)
+    name = title_of(dialect)
     user = "\n".join(
         [
             render_schema(schema),
@@ -278,7 +278,7 @@ class Probing(Repair):
 
     def prompt(self, system: str, *sections: str) -> tuple[Message, Message]:
         """Write a system prompt and sections in the database's dialect; the sections before the last are verbatim."""
-        name = dialect_name(self.database.dialect)
+        name = title_of(self.database.dialect)
         *opening, closing = sections
         user = "\n".join([*opening, closing.format(dialect=name)])
         return Message("system", system.format(dialect=name)), Message("user", user)

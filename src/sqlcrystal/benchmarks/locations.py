@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from sqlcrystal.benchmarks.files import parse_json, read_text
+from sqlcrystal.databases.engines import SUFFIXES, location_of
 from sqlcrystal.errors import ConfigError, DataError
 
-_SUFFIXES = (".sqlite", ".db", ".sqlite3", ".duckdb")
 _SECRET = re.compile(r"\$\{(\w+)\}")
 
 
@@ -115,8 +115,8 @@ def _beside(mapping: Path, location: str) -> str:
 def _in_folders(name: str, folders: Sequence[Path]) -> str | None:
     for folder in folders:
         for stem in (folder / name / name, folder / name):
-            for suffix in _SUFFIXES:
+            for suffix in SUFFIXES:
                 path = stem.with_name(stem.name + suffix)
                 if path.is_file():
-                    return f"duckdb:///{path}" if suffix == ".duckdb" else str(path)
+                    return location_of(path)
     return None

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.config.study import Prices
+from sqlcrystal.databases.engines import FILE_SCHEMES
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.types import Cell
 
@@ -22,7 +23,6 @@ DEFAULT_RETRIEVER = "dense"
 _SECRET = re.compile(r"\$\{([^}]*)\}")
 _AT = re.compile(r" - at `\$\.?(.*)`$")
 _CHOICES = {"values": "; choose from allowed, never", "expect": '; choose from "rows", "no rows", { value = … }'}
-_FILE_SCHEMES = ("sqlite:///", "duckdb:///")
 
 Section = TypeVar("Section", bound=Struct)
 
@@ -182,7 +182,7 @@ def _placed(url: str, folder: Path) -> str:
     """Place the file of a URL or path in the folder of the settings."""
     if "://" not in url:
         return str(folder / Path(url).expanduser())
-    for scheme in _FILE_SCHEMES:
+    for scheme in FILE_SCHEMES:
         if url.startswith(scheme):
             return f"{scheme}{folder / url.removeprefix(scheme)}"
     return url

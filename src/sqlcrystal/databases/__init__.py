@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlcrystal.databases.engines import Engine, Opening, locate
 from sqlcrystal.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -13,19 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["accept_privileged", "accepts_privileged", "open_database"]
 
-_MODULES = {"postgres": ("sqlalchemy", "psycopg"), "mysql": ("sqlalchemy", "pymysql"), "duckdb": ("duckdb",)}
 ALLOW_PRIVILEGED = "allow-privileged"
 _accepted = {ALLOW_PRIVILEGED: False}
 """Set once for a process, by the flag that any command takes; forked workers inherit it."""
 _OPTIONS = re.compile(r"#((?:(?:allow-privileged|functions=\w+(?:,\w+)*)(?:&|$))+)$")
-_SCHEMES = {
-    "sqlite": "sqlite",
-    "postgres": "postgres",
-    "postgresql": "postgres",
-    "mysql": "mysql",
-    "mariadb": "mysql",
-    "duckdb": "duckdb",
-}
 
 
 def accept_privileged(accepted: bool = True) -> None:
@@ -50,39 +41,27 @@ def open_database(
     """Open `sqlite:///path`, a path to a SQLite file, `postgresql://…`, `mysql://…` or `duckdb:///path`, read-only.
 
     `inspect` lets people ask for plans and descriptions too; `functions` are names the owner allows beyond what the
-    engine calls pure; `allow_privileged` opens an account that may do more than read; `terse` tells that a statement
-    fails and not why. A URL may itself end in `#functions=similarity,st_area&allow-privileged`.
+    engine calls pure; `allow_privileged` opens an account that may do more than read; `terse`, for scoring, says that
+    a statement fails and not why. A URL may itself end in `#functions=similarity,st_area&allow-privileged`.
     """
-    url_or_path, named, privileged = _split_options(url_or_path)
-    functions = [*functions, *named]
-    scheme, separator, rest = url_or_path.partition("://")
-    if not separator:
-        return _sqlite(Path(url_or_path), name, inspect, terse)
-    dialect = _SCHEMES.get(scheme.lower().partition("+")[0])
-    if dialect is None:
-        raise ConfigError.unknown("database", scheme, _SCHEMES)
-    path = Path(rest.removeprefix("/").partition("?")[0])
-    if dialect == "sqlite":
-        return _sqlite(path, name, inspect, terse)
-    _need_modules(dialect, scheme)
-    if dialect == "duckdb":
-        from sqlcrystal.databases.duckdb import DuckdbDatabase
-
-        return DuckdbDatabase(path, name=name, inspect=inspect, functions=functions)
-    from sqlcrystal.databases.sqlalchemy import open_server
-
-    return open_server(
-        url_or_path,
-        dialect=dialect,
-        name=name,
-        inspect=inspect,
-        functions=functions,
-        allow_privileged=allow_privileged or privileged or accepts_privileged(),
+    url, named, privileged = _split_options(url_or_path)
+    engine, path = locate(url)
+    _need_modules(engine, url)
+    return engine.open(
+        Opening(
+            url,
+            path,
+            name,
+            inspect,
+            (*functions, *named),
+            allow_privileged or privileged or accepts_privileged(),
+            terse,
+        )
     )
 
 
 def _split_options(url: str) -> tuple[str, list[str], bool]:
-    """A URL without what it says behind `#`; the functions that this allows, and whether a privileged account is."""
+    """Split a URL from what it says behind `#`: the functions that this allows, and whether a privileged account is."""
     options = _OPTIONS.search(url) if "://" in url else None
     if not options:
         return url, [], False
@@ -91,13 +70,8 @@ def _split_options(url: str) -> tuple[str, list[str], bool]:
     return url[: options.start()], [name for names in named for name in names], ALLOW_PRIVILEGED in words
 
 
-def _need_modules(dialect: str, scheme: str) -> None:
-    for module in _MODULES[dialect]:
+def _need_modules(engine: Engine, url: str) -> None:
+    for module in engine.modules:
         if find_spec(module) is None:
-            raise ConfigError(f"database: {scheme}:// needs {module}; pip install 'sqlcrystal[{dialect}]'")
-
-
-def _sqlite(path: Path, name: str | None, inspect: bool, terse: bool) -> "Database":
-    from sqlcrystal.databases.sqlite import SqliteDatabase
-
-    return SqliteDatabase(path, name=name, inspect=inspect, terse=terse)
+            scheme = url.partition("://")[0]
+            raise ConfigError(f"database: {scheme}:// needs {module}; pip install 'sqlcrystal[{engine.name}]'")

@@ -1,14 +1,26 @@
-"""A database process and the pipe to it: what it runs can be ended at any moment, and its memory is its own."""
+"""A database process and the pipe to it: what it runs can be ended at any moment, and its memory is its own.
+
+Both sides are here: the parent starts and asks, the worker reads a message, limits itself and answers.
+"""
 
 import os
+import signal
 import sys
 from pathlib import Path
 from threading import Lock, Timer
+from typing import IO
 
-from sqlcrystal.databases.messages import read, write
+import msgspec
+
 from sqlcrystal.errors import DatabaseError
+from sqlcrystal.types import Execution, Failure, Rows
 
 START_SECONDS = 60.0
+GRACE_SECONDS = 0.25
+"""How long after its time a statement may still end by itself before its process is ended."""
+OUTSIDE = "database: "
+"""Begins the message of a failure that is not the statement's: the database itself cannot be read."""
+_EXECUTION: msgspec.msgpack.Decoder[Rows | Failure] = msgspec.msgpack.Decoder(Rows | Failure)
 _ROOT = str(Path(__file__).resolve().parents[2])
 
 
@@ -123,3 +135,51 @@ class Children:
         """A forked process does not own its parent's children."""
         self._lock = Lock()
         self._idle = []
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One statement to run."""
+
+    sql: str
+    timeout: float
+    max_rows: int
+    inspection: bool = False
+    pivot: bool = False
+    location: str = ""
+
+
+def read(stream: IO[bytes]) -> bytes:
+    """Read the next message; empty when the other side has gone."""
+    header = stream.read(4)
+    if len(header) < 4:
+        return b""
+    size = int.from_bytes(header, "big")
+    message = stream.read(size)
+    return message if len(message) == size else b""
+
+
+def write(stream: IO[bytes], message: bytes) -> None:
+    """Send one message."""
+    stream.write(len(message).to_bytes(4, "big") + message)
+    stream.flush()
+
+
+def decode(message: bytes) -> Execution:
+    """Decode what a process answered."""
+    return _EXECUTION.decode(message)
+
+
+def light_fuse(seconds: float) -> None:
+    """Let the system end this process after so long, should the parent that would end it be gone; zero puts it out."""
+    if hasattr(signal, "setitimer"):  # Windows has none; there the parent alone ends it
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def bound_memory(size: int) -> None:
+    """Let the system bound what this process allocates; where it cannot, the engine's own limit stands alone."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+    except (ImportError, ValueError, OSError):
+        return  # Windows has no such limit, and macOS does not keep it

@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import msgspec
 
+from sqlcrystal.databases.child import GRACE_SECONDS, Request, bound_memory, light_fuse, read, write
 from sqlcrystal.databases.limits import TooLarge, collect, first_line
-from sqlcrystal.databases.messages import GRACE_SECONDS, Request, light_fuse, read, write
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
 MEMORY_LIMIT = 128 * 2**20
@@ -88,6 +88,15 @@ def run(connection: Any, request: Request) -> Execution:
         light_fuse(0)
 
 
+def _works(connection: Any) -> bool:
+    """Tell whether the next statement can run: some errors leave an aborted transaction, or end the whole instance."""
+    try:
+        connection.execute("SELECT 1").fetchone()
+    except duckdb.Error:
+        return False
+    return True
+
+
 def main() -> None:
     """Open the file, say so, then serve until the parent closes the pipe."""
     replies, requests = sys.stdout.buffer, sys.stdin.buffer
@@ -96,15 +105,13 @@ def main() -> None:
     except Exception as error:
         write(replies, msgspec.msgpack.encode(Failure(FailureKind.ENGINE, str(error).strip().splitlines()[0])))
         return
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_LIMIT, PROCESS_LIMIT))
-    except (ImportError, ValueError, OSError):
-        pass  # Windows has no such limit: DuckDB's own memory limit stands alone there
+    bound_memory(PROCESS_LIMIT)
     write(replies, msgspec.msgpack.encode(Rows((), ())))
     while message := read(requests):
         result = run(connection, msgspec.msgpack.decode(message, type=Request))
+        if isinstance(result, Failure) and not _works(connection):
+            connection.close()
+            connection = connect(sys.argv[1])
         try:
             reply = msgspec.msgpack.encode(result)
         except Exception as error:  # a value that no message can carry

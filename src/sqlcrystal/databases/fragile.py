@@ -2,16 +2,20 @@
 
 300 times `not(` in a path, or 1,000 geometry collections inside one another, end the server with all its sessions,
 whoever asks. So a path must stand there as a short string, and a geometry must come from a table or from what stands
-in the statement, nested no deeper than people write; text that the statement makes at length is refused.
+in the statement, nested no deeper than people write; text that the statement makes at length is refused. SFORMAT takes
+the memory for a number of any width at once, and ends the server where there is not so much: its format must stand
+there as a string, without numbers of four digits and without widths that come from elsewhere.
 """
 
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sqlcrystal.databases.functions import lists_of
+from sqlcrystal.databases.engines import MYSQL
 
 MAX_PATH = 200
+_WIDE = re.compile(r"\d{4}|\{[^{}]*\{")
 MAX_DEPTH = 30
 MAX_BINARY = 2000
 _WRITTEN = (exp.Literal, exp.HexString, exp.BitString)
@@ -20,15 +24,19 @@ _KEEPING_SIZE = (
     *(exp.Connector, exp.Case, exp.If, exp.Coalesce, exp.Cast, exp.Exists, exp.Round, exp.Abs),
     *(exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count, exp.RowNumber),
 )
-_LISTS = lists_of("mysql")
-_PATHS, _GEOMETRIES, _PREFIXES = _LISTS["paths"], _LISTS["geometries"], tuple(_LISTS["geometry_prefixes"])
+_PATHS, _GEOMETRIES = MYSQL.list("paths"), MYSQL.list("geometries")
+_PREFIXES = tuple(MYSQL.list("geometry_prefixes"))
 
 
 def ends_the_server(tree: exp.Expr, sql: str) -> str | None:
     """The name of the first such call, if there is one."""
     for call in tree.find_all(exp.Func):
         name = _name(call, sql)
-        if name in _PATHS:
+        if name == "sformat":
+            form = next(_parts(call), None)
+            if form is None or not form.is_string or _WIDE.search(form.name):
+                return name
+        elif name in _PATHS:
             path = [*_parts(call), None, None][1]
             if path is None or not path.is_string or len(path.name) > MAX_PATH:
                 return name

@@ -2,19 +2,21 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import pymysql
 import sqlalchemy as sa
+from pymysql.connections import Connection
 
-from sqlcrystal.databases.functions import Purity
+from sqlcrystal.databases.engines import Opening
+from sqlcrystal.databases.functions import Catalogue
 from sqlcrystal.databases.guard import Statement
-from sqlcrystal.databases.limits import MAX_BYTES
-from sqlcrystal.databases.mysql_connection import BoundedConnection
-from sqlcrystal.databases.servers import CONNECT_SECONDS, Stream
+from sqlcrystal.databases.limits import MAX_BYTES, TooLarge
+from sqlcrystal.databases.servers import CONNECT_SECONDS, Stream, open_server
 from sqlcrystal.errors import DatabaseError
+from sqlcrystal.protocols import Database
 from sqlcrystal.types import FailureKind
 
 SERVER_MEMORY = 256 * 2**20
@@ -35,7 +37,17 @@ _OTHER_READINGS = frozenset(
     ]
 )
 _READER = "CREATE USER reader IDENTIFIED BY '…'; GRANT SELECT, SHOW VIEW ON your_database.* TO reader;"
-_POWERS = re.compile(r"GRANT (?P<powers>.*?) ON \*\.\* TO ", re.IGNORECASE)
+_GRANT = re.compile(
+    r"GRANT (?P<powers>.+?) ON (?:(?:TABLE|FUNCTION|PROCEDURE|PACKAGE|PACKAGE BODY) )?(?P<what>\S+) TO .*?"
+    r"(?P<passes_on> WITH GRANT OPTION)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_ROLE = re.compile(r"GRANT (?P<role>\S+) TO ", re.IGNORECASE)
+# What shows and changes nothing; what the functions of a database do is theirs to answer for.
+_READING = frozenset(
+    {"USAGE", "SELECT", "SHOW VIEW", "SHOW DATABASES", "SHOW CREATE ROUTINE", "SHOW_ROUTINE", "EXECUTE", "PROCESS"}
+    | {"REPLICATION CLIENT", "BINLOG MONITOR", "SLAVE MONITOR", "REPLICA MONITOR"}
+)
 
 
 class MysqlLock:
@@ -81,23 +93,16 @@ class MysqlLock:
         return connection
 
     def privileges(self, connection: Any) -> str | None:
-        """Who may read and write the server's files, or steer the server."""
-        grants = [str(row[0]) for row in _asked(connection, "SHOW GRANTS")]
-        powers = {
-            power.strip().upper()
-            for grant in grants
-            if (match := _POWERS.match(grant))
-            for power in match["powers"].split(",")
-        }
-        found = sorted(powers & {"ALL PRIVILEGES", "FILE", "SUPER", "SYSTEM_USER", "SHUTDOWN"})
+        """Name every grant that is for more than reading, those of the account's roles too."""
+        found = sorted(set(_beyond_reading(_grants(connection))))
         if not found:
             return None
         account = _asked(connection, "SELECT CURRENT_USER()")[0][0]
-        return f"account {account} has {', '.join(found)} on *.*; make a reader: {_READER}"
+        return f"account {account} has {', '.join(found)}; make a reader: {_READER}"
 
-    def functions(self, _: Any) -> Purity:
+    def functions(self, _: Any) -> Catalogue:
         """The server does not say which functions are pure."""
-        return {}
+        return Catalogue()
 
     def fileno(self, connection: Any) -> int:
         """Of PyMySQL."""
@@ -185,3 +190,87 @@ def _lenient(encoding: str | None, converter: Callable[[Any], Any] | None) -> Ca
             return value
 
     return load
+
+
+def _grants(connection: Any) -> list[str]:
+    """List the account's grants, and those of every role it may take on."""
+    grants = [str(row[0]) for row in _asked(connection, "SHOW GRANTS")]
+    roles = [match["role"] for grant in grants if (match := _ROLE.match(grant))]
+    looked: set[str] = set()
+    while roles:
+        role = roles.pop()
+        if role in looked:
+            continue
+        looked.add(role)
+        more = _grants_of_a_role(connection, role)
+        grants += more
+        roles += [match["role"] for grant in more if (match := _ROLE.match(grant))]
+    return grants
+
+
+def _grants_of_a_role(connection: Any, role: str) -> list[str]:
+    """List the grants of a role; MariaDB shows those of the role that is taken on."""
+    try:
+        if not connection.is_mariadb:
+            return [str(row[0]) for row in _asked(connection, f"SHOW GRANTS FOR CURRENT_USER() USING {role}")]
+        taken = _asked(connection, "SELECT CURRENT_ROLE()")[0][0]
+        connection.query(f"SET ROLE {role}")
+        try:
+            return [str(row[0]) for row in _asked(connection, "SHOW GRANTS")]
+        finally:
+            connection.query(f"SET ROLE {f'`{taken}`' if taken else 'NONE'}")
+    except pymysql.MySQLError:
+        return [f"GRANT role {role} ON *.* TO unseen"]
+
+
+def _beyond_reading(grants: list[str]) -> Iterator[str]:
+    for grant in grants:
+        match = _GRANT.fullmatch(grant)
+        if match is None:
+            continue
+        powers = [power.strip() for power in re.sub(r"\([^)]*\)", "", match["powers"]).split(",")]
+        powers += ["GRANT OPTION"] if match["passes_on"] else []
+        yield from (f"{power} on {match['what']}" for power in powers if power.upper() not in _READING)
+
+
+def open_mysql(opening: Opening) -> Database:
+    """Open a database of a MySQL or MariaDB server."""
+    return open_server(opening, MysqlLock())
+
+
+class BoundedConnection(Connection):
+    """A connection that stops reading at a byte budget, since a single row may be larger than memory."""
+
+    _budget = float("inf")
+
+    @property
+    def is_mariadb(self) -> bool:
+        """MariaDB names some settings otherwise than MySQL."""
+        return "mariadb" in str(self.get_server_info()).lower()  # type: ignore[no-untyped-call]
+
+    def fileno(self) -> int:
+        """The socket, for whoever must hang up from another thread."""
+        return int(self._sock.fileno())  # type: ignore[attr-defined]
+
+    def limit(self, budget: int) -> None:
+        """Bound the bytes of the next result."""
+        self._budget = budget
+
+    def unlimit(self) -> None:
+        """Lift the bounds, for the statements of this package."""
+        self._budget = float("inf")
+
+    def abandon(self) -> None:
+        """Hang up on a result that is not wanted any more, instead of reading it to its end."""
+        result = self._result  # type: ignore[has-type]
+        if result is not None:
+            result.unbuffered_active = False
+        self._result = None
+        self._force_close()  # type: ignore[attr-defined]
+
+    def _read_bytes(self, num_bytes: int) -> Any:
+        self._budget -= num_bytes
+        if self._budget < 0:
+            self.abandon()
+            raise TooLarge(f"the result exceeds {MAX_BYTES} bytes")
+        return super()._read_bytes(num_bytes)  # type: ignore[misc]

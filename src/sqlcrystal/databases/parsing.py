@@ -7,6 +7,8 @@ the tokens, is therefore parsed by a process that can be ended first.
 import contextlib
 import logging
 import re
+import signal
+import sys
 import threading
 from functools import cache
 
@@ -19,7 +21,8 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
-from sqlcrystal.databases.child import Children, Gone, Late
+from sqlcrystal.databases.child import Children, Gone, Late, read, write
+from sqlcrystal.databases.engines import engine_of
 from sqlcrystal.types import Failure, FailureKind
 
 MAX_CHARACTERS = 200_000
@@ -33,7 +36,9 @@ EASY_TOKENS = 1000
 EASY_CHARACTERS = 4000
 REHEARSAL_SECONDS = 20.0
 """By the clock, for a busy machine; the child's own limit is half a second of work."""
-GRAMMARS = {"postgresql": "postgres", "mariadb": "mysql"}
+WORK_SECONDS = 0.5
+WORKER_STACK = 2**20
+"""Less than any thread of the parent has left: what overflows it ends the worker and nobody else."""
 _CLOSING_OF = {
     TokenType.L_PAREN: TokenType.R_PAREN,
     TokenType.L_BRACKET: TokenType.R_BRACKET,
@@ -87,8 +92,9 @@ def tokenize(sql: str, dialect: str, *, max_characters: int = MAX_CHARACTERS) ->
     """The tokens of a text of bounded length."""
     if len(sql) > max_characters:
         raise _refused(f"the statement is longer than {max_characters} characters")
+    tokenizer = _readers.of(grammar(dialect))[0]
     try:
-        return _readers.of(grammar(dialect))[0].tokenize(sql)
+        return tokenizer.tokenize(sql)
     except SqlglotError as error:
         raise _syntax(" ".join(_ESCAPES.sub("", str(error)).split())) from None
     except Exception as error:
@@ -96,8 +102,8 @@ def tokenize(sql: str, dialect: str, *, max_characters: int = MAX_CHARACTERS) ->
 
 
 def grammar(dialect: str) -> str:
-    """The sqlglot dialect that parses this dialect's SQL."""
-    return GRAMMARS.get(dialect.lower(), dialect.lower())
+    """Name the sqlglot dialect that parses this dialect's SQL."""
+    return engine_of(dialect).grammar
 
 
 @cache
@@ -157,17 +163,17 @@ def _rehearse(sql: str, dialect: str) -> None:
     """Parse in a child that the system ends after half a second of work: backtracking makes some texts exponential."""
     child = _rehearsal.take()
     try:
-        child.ask(msgspec.msgpack.encode((dialect, sql)), REHEARSAL_SECONDS)
+        child.ask(msgspec.msgpack.encode((grammar(dialect), sql)), REHEARSAL_SECONDS)
     except (Late, Gone):
         raise _refused("the statement is too much for the parser: nested too deeply, or too many joins") from None
     finally:
         _rehearsal.give_back(child)
 
 
-def rehearsed(sql: str, dialect: str) -> None:
-    """What the child does: parse, whatever comes of it."""
+def _rehearsed(sql: str, name: str) -> None:
+    """Parse, whatever comes of it."""
     with contextlib.suppress(Exception):
-        _readers.of(dialect)[1].parse(_readers.of(dialect)[0].tokenize(sql), sql)
+        _readers.of(name)[1].parse(_readers.of(name)[0].tokenize(sql), sql)
 
 
 class _Shape(Struct):
@@ -209,7 +215,7 @@ def _measure(tokens: list[Token]) -> _Shape:
     return worst
 
 
-_rehearsal = Children("sqlcrystal.databases.parsing_worker", max_idle=1)
+_rehearsal = Children("sqlcrystal.databases.parsing", max_idle=1)
 
 
 def _refused(message: str) -> Unparsable:
@@ -218,3 +224,24 @@ def _refused(message: str) -> Unparsable:
 
 def _syntax(message: str) -> Unparsable:
     return Unparsable(Failure(FailureKind.SYNTAX, message[:500]))
+
+
+def _work() -> None:
+    """Parse what comes and say that it went well; the system ends this process when it works for too long."""
+    replies, requests = sys.stdout.buffer, sys.stdin.buffer
+    threading.stack_size(WORKER_STACK)
+    write(replies, b"ready")
+    while message := read(requests):
+        name, sql = msgspec.msgpack.decode(message, type=tuple[str, str])
+        if hasattr(signal, "setitimer"):  # Windows has none; there the parent ends it, by the clock
+            signal.setitimer(signal.ITIMER_PROF, WORK_SECONDS)
+        thread = threading.Thread(target=_rehearsed, args=(sql, name))
+        thread.start()
+        thread.join()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        write(replies, b"parsed")
+
+
+if __name__ == "__main__":
+    _work()

@@ -1,8 +1,10 @@
 """Statements so plain that SQLite can read nothing into them but a query, told by their words alone.
 
-The guard reads the syntax tree, and to load its parser takes longer than to score a file of predictions. A statement
-passes here only if it starts as a query, holds one statement, no remark, nothing quoted that is called, and calls no
-function beyond a short list; what is less plain is left to the guard. This says yes or "ask the guard", never no.
+For scoring alone: the guard reads the syntax tree, and to load its parser takes as long as to score a file of
+predictions (LOG, 18 November 2026: with this 0.38 s of processor time a file, without it 0.75 s; 1.4 s and 3.2 s for
+ten). Whatever people and models ask goes through the guard. A statement passes here only if it starts as a query, holds
+one statement, no remark, nothing quoted that is called, and calls no function beyond a short list; what is less plain
+is left to the guard. This says yes or "ask the guard", never no.
 """
 
 import re

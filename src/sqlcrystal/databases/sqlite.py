@@ -1,13 +1,15 @@
 """SQLite through the standard library, read-only, in two lanes.
 
 A statement first runs in this process, for a quarter of a second, with small values: there nothing can run on within
-a single step. What needs more time, memory or larger values, or calls a function that may run on, goes to a child
-process that can be ended. What it does NOT guarantee: virtual tables that prepare writes when opened (rtree) are
-refused; on Windows and macOS only SQLite's own heap limit bounds the child.
+a single step. What needs more time, memory or larger values, calls a function that may run on, or may take long to
+prepare, goes to a child process that can be ended. What it does NOT guarantee: virtual tables that prepare writes when
+opened (rtree) are refused; on Windows and macOS only SQLite's own heap limit bounds the child.
 """
 
 import hashlib
+import re
 import sqlite3
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
@@ -17,21 +19,29 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from sqlcrystal.databases.child import Children, Gone, Late
-from sqlcrystal.databases.description import sqlite_tables
+from sqlcrystal.databases.child import GRACE_SECONDS, OUTSIDE, Children, Gone, Late, Request, decode
+from sqlcrystal.databases.description import with_views
+from sqlcrystal.databases.engines import Opening
 from sqlcrystal.databases.limits import OVER_THE_CAP
-from sqlcrystal.databases.messages import GRACE_SECONDS, OUTSIDE, Request, decode
 from sqlcrystal.databases.plain import is_plain
 from sqlcrystal.databases.sqlite_connection import FAST, Connection
 from sqlcrystal.errors import DatabaseError, DataError
-from sqlcrystal.types import Execution, Failure, FailureKind, Row, Table
+from sqlcrystal.types import Column, Execution, Failure, FailureKind, Row, Table
 
 FAST_SECONDS = 0.25
 LEAST_SECONDS = 0.1
 MAX_IDLE = 4
-MAX_EXPANSION = 500
+MAX_FAST_WEIGHT = 300_000
+"""SQLite copies an expression to wherever its column is named: beyond so many copies a child prepares the statement."""
 MAX_FAST_CHARACTERS = 4000
 """Longer statements may take long to plan (400 windows: seconds, 1,900: minutes), which no clock interrupts."""
+_TOLD = "type IN ('table', 'view') AND sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+_MULTIPLYING = """
+SELECT name, sql FROM sqlite_master
+WHERE type = 'view' OR sql LIKE 'CREATE VIRTUAL TABLE%' OR (type = 'table' AND sql LIKE '% AS %(%')
+"""
+_GENERATED = re.compile(r"\bAS\s*\(", re.IGNORECASE)
+_VIRTUAL = re.compile(r"CREATE\s+VIRTUAL", re.IGNORECASE)
 _DETOUR = frozenset({FailureKind.TIMEOUT, FailureKind.TOO_LARGE, FailureKind.REFUSED})
 
 
@@ -54,20 +64,16 @@ class SqliteDatabase:
         self._closed = False
         self._known: _Definitions | None = None
         self._give_back(self._first_connection())
-        self._always_slow = self._has_virtual_tables()
+        self._multiplying, self._always_slow = self._look_at_the_schema()
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
-        """Run one guarded statement; a plain one needs the guard only to say what is wrong with its syntax."""
-        if is_plain(sql):
-            result = self._run(sql.rstrip("; \t\r\n"), timeout, max_rows)
-            if self._terse or not (isinstance(result, Failure) and result.kind is FailureKind.SYNTAX):
-                return result
-        from sqlcrystal.databases import guard  # which takes longer to load than a file of predictions to score
+        """Run one guarded statement; where nobody reads why one fails, a plain one needs no syntax tree."""
+        if self._terse and is_plain(sql):
+            return self._run(sql.rstrip("; \t\r\n"), timeout, max_rows)
+        from sqlcrystal.databases import guard  # whose parser takes as long to load as a file of predictions to score
 
-        statement = guard.read(sql, "sqlite", inspect=self._inspect)
-        if isinstance(statement, Failure):
-            return statement
-        return self._run(statement.text, timeout, max_rows, expansion=statement.expansion)
+        statement = guard.read(sql, self.dialect, guard.Scope(inspect=self._inspect))
+        return statement if isinstance(statement, Failure) else self._run(statement.text, timeout, max_rows)
 
     def schema(self) -> str:
         """The stored CREATE TABLE and CREATE VIEW texts, in the order they were made."""
@@ -75,7 +81,29 @@ class SqliteDatabase:
 
     def tables(self) -> tuple[Table, ...]:
         """Every table and view, in the order they were made; SQLite keeps comments in the definition."""
-        return sqlite_tables(self._uri, [definition for _, definition in self._definitions().told])
+        named = self._rows(f"SELECT type, name FROM sqlite_master WHERE {_TOLD} ORDER BY rowid")
+        return with_views(
+            Table(
+                name=str(name),
+                kind=str(kind),
+                columns=tuple(
+                    Column(name=str(column), type=str(declared))
+                    for column, declared in self._described("name, type", "table_info", str(name))
+                ),
+                definition=f"{definition};",
+                references=tuple(
+                    dict.fromkeys(str(other) for (other,) in self._described('"table"', "foreign_key_list", str(name)))
+                ),
+            )
+            for (kind, name), (_, definition) in zip(named, self._definitions().told, strict=True)
+        )
+
+    def _described(self, columns: str, pragma: str, table: str) -> tuple[Row, ...]:
+        """Ask SQLite about a table; nothing where it cannot say, such as of a view over a table that is gone."""
+        quoted = "'" + table.replace("'", "''") + "'"
+        weight = self._multiplying.get(table.lower(), 1)
+        result = self._run(f"SELECT {columns} FROM pragma_{pragma}({quoted})", 5.0, 100_000, weight=weight)
+        return () if isinstance(result, Failure) else result.rows
 
     def fingerprint(self) -> str:
         """A digest of the stored definitions of tables and views, blind to layout and to data."""
@@ -88,12 +116,12 @@ class SqliteDatabase:
         for connection in idle:
             connection.close()
 
-    def _run(self, sql: str, timeout: float, max_rows: int, *, expansion: int = 1) -> Execution:
+    def _run(self, sql: str, timeout: float, max_rows: int, *, weight: int = 0) -> Execution:
         """Run a statement behind the engine lock alone."""
         start = perf_counter()
         if self._closed:
             raise DatabaseError(f"database {self.name} is closed")
-        if not self._always_slow and expansion <= MAX_EXPANSION and len(sql) <= MAX_FAST_CHARACTERS:
+        if not self._always_slow and len(sql) <= MAX_FAST_CHARACTERS and self._is_light(sql, weight):
             connection = self._take()
             try:
                 result = connection.run(sql, min(timeout, FAST_SECONDS), max_rows)
@@ -106,27 +134,36 @@ class SqliteDatabase:
             raise DatabaseError(f"database {self.name}: {result.message.removeprefix(OUTSIDE)}")
         return replace(result, seconds=perf_counter() - start)
 
-    def _has_virtual_tables(self) -> bool:
-        """The step of a virtual table (full-text search) takes as long as it likes."""
-        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%' LIMIT 1"
+    def _is_light(self, sql: str, weight: int) -> bool:
+        """Tell whether the statement is prepared at once, by a guess that never errs on the side of lightness."""
+        if not weight and not self._multiplying and sql.lower().count("select") < 2:
+            return True
+        return (weight or weigh(sql, self._multiplying.get)) <= MAX_FAST_WEIGHT
+
+    def _look_at_the_schema(self) -> tuple[Mapping[str, int], bool]:
+        """Weigh the views and generated columns; tell whether a virtual table's step may take as long as it likes."""
         connection = self._take()
         try:
-            result = connection.run(query, 30.0, 1)
+            result = connection.run(_MULTIPLYING, 30.0, 1_000_000)
         finally:
             self._give_back(connection)
-        return isinstance(result, Failure) or bool(result.rows)
+        if isinstance(result, Failure):
+            return {}, True
+        made = {str(name).lower(): str(definition) for name, definition in result.rows}
+        return _weights(made), any(_VIRTUAL.match(definition) for definition in made.values())
 
-    def _definitions(self) -> "_Definitions":
-        query = (
-            "SELECT type, sql FROM sqlite_master WHERE type IN ('table', 'view') AND sql IS NOT NULL "
-            "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
-        )
-        result = self._run(query, 30.0, 1_000_000)
+    def _rows(self, sql: str) -> tuple[Row, ...]:
+        """Give the rows of a query of our own."""
+        result = self._run(sql, 30.0, 1_000_000)
         if isinstance(result, Failure):
             raise DatabaseError(f"database {self.name}: {result.message}")
+        return result.rows
+
+    def _definitions(self) -> "_Definitions":
+        rows = self._rows(f"SELECT type, sql FROM sqlite_master WHERE {_TOLD} ORDER BY rowid")
         known = self._known
-        if known is None or known.stored != result.rows:
-            known = self._known = _Definitions.of(result.rows)
+        if known is None or known.stored != rows:
+            known = self._known = _Definitions.of(rows)
         return known
 
     def _first_connection(self) -> Connection:
@@ -178,7 +215,7 @@ class _Definitions(NamedTuple):
         return cls(stored, told, digest.hexdigest())
 
 
-_slow_lane = Children("sqlcrystal.databases.sqlite_worker", max_idle=MAX_IDLE)
+_slow_lane = Children("sqlcrystal.databases.sqlite_connection", max_idle=MAX_IDLE)
 
 
 def _run_slowly(request: Request, start: float) -> Execution:
@@ -211,3 +248,100 @@ def _tidy(statement: str) -> str:
 def _canonical(statement: str) -> str:
     """The statement with its layout folded, so that reformatting does not count as a change."""
     return " ".join(statement.split())
+
+
+# How a statement is weighed: by its names, and by what stands behind each name.
+HEAVIEST = 10**9
+_PIECE = re.compile(
+    r"--[^\n]*|/\*.*?(?:\*/|\Z)|(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|\[[^\]]*\])"
+    r"|(?P<word>[A-Za-z_\x80-\U0010ffff][\w$]*)|(?P<mark>[(),*])",
+    re.DOTALL,
+)
+_WORDS = """
+all and as asc between by case cast collate cross desc distinct else end escape except exists from full group having
+in inner intersect is isnull join left like limit materialized natural not notnull null on or order outer over
+partition recursive right select then union using values when where window with
+"""
+_GRAMMAR = frozenset(_WORDS.split())
+_QUERIES = frozenset({"select", "with", "values"})
+_BEFORE_A_CTE = frozenset({"as", "materialized"})
+
+
+class _Level:
+    """One pair of parentheses: the names in it, and the weight of the queries that it reads from."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        """Under which a WITH knows it."""
+        self.is_query = False
+        self.names = 0
+        self.sources = 0
+        self.last_name = ""
+        self.last_word = ""
+
+    @property
+    def weight(self) -> int:
+        return min(HEAVIEST, max(1, self.names) * max(1, self.sources))
+
+
+def weigh(sql: str, known: Callable[[str], int | None]) -> int:
+    """Bound how many expressions SQLite makes of a statement: each name may stand for all that its source holds.
+
+    `known` gives the weight of a view or of a table with generated columns.
+    """
+    levels = [_Level()]
+    named: dict[str, int] = {}
+    for piece in _PIECE.finditer(sql):
+        level = levels[-1]
+        text = (piece["word"] or piece["quoted"] or piece["mark"] or "").lower()
+        if text == "(":
+            levels.append(_Level(level.last_name if level.last_word in _BEFORE_A_CTE else ""))
+        elif text == ")" and len(levels) > 1:
+            _close(levels.pop(), levels[-1], named)
+        elif text in _GRAMMAR:
+            level.is_query = level.is_query or text in _QUERIES
+            level.last_word = text
+        elif text and text not in "(),":
+            name = text if piece["word"] else text[1:-1]
+            level.names += 1
+            level.sources += named.get(name) or known(name) or 0
+            level.last_name, level.last_word = name, ""
+    while len(levels) > 1:
+        _close(levels.pop(), levels[-1], named)
+    return levels[0].weight
+
+
+def _close(inner: _Level, outer: _Level, named: dict[str, int]) -> None:
+    """Add what a pair of parentheses holds to what is around it; a named query counts where it is named."""
+    if inner.is_query and inner.name:
+        named[inner.name] = inner.weight
+    elif inner.is_query:
+        outer.sources += inner.weight
+    else:
+        outer.names += inner.names
+        outer.sources += inner.sources
+    outer.last_word = ""
+
+
+def _weights(made: Mapping[str, str]) -> dict[str, int]:
+    """Weigh views, which may name one another, and tables whose columns may be computed from one another."""
+    weights: dict[str, int] = {}
+
+    def of(name: str) -> int | None:
+        if name in made and name not in weights:
+            weights[name] = HEAVIEST  # a view that names itself cannot be read
+            definition = made[name]
+            if definition[:20].lower().split()[1:2] == ["table"]:
+                weights[name] = HEAVIEST if _GENERATED.search(definition) else 0
+            else:
+                weights[name] = weigh(definition, of)
+        return weights.get(name)
+
+    for name in made:
+        of(name)
+    return {name: weight for name, weight in weights.items() if weight}
+
+
+def open_sqlite(opening: Opening) -> SqliteDatabase:
+    """Open a SQLite file."""
+    return SqliteDatabase(opening.path, name=opening.name, inspect=opening.inspect, terse=opening.terse)

@@ -1,22 +1,30 @@
 """One locked-down SQLite connection: read-only, watched by an authorizer, with limits for one of two lanes.
 
-Knows nothing of the guard, so that the worker process starts fast.
+Knows nothing of the guard, so that the worker process, which runs this module, starts fast.
 """
 
 import contextlib
+import os
 import re
 import sqlite3
-from time import perf_counter
+import sys
+from collections import OrderedDict
+from threading import Lock, Thread
+from time import perf_counter, sleep
 
+import msgspec
 from msgspec import Struct
 
-from sqlcrystal.databases import watchdog
+from sqlcrystal.databases.child import GRACE_SECONDS, OUTSIDE, Request, bound_memory, light_fuse, read, write
 from sqlcrystal.databases.functions import built_in
 from sqlcrystal.databases.limits import MAX_MESSAGE, TooLarge, collect
 from sqlcrystal.errors import DatabaseError
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
 MAX_STATEMENT = 800_000
+MAX_CONNECTIONS = 4
+PROCESS_LIMIT = 512 * 2**20
+TICK = 0.05
 
 
 class Lane(Struct, frozen=True):
@@ -121,7 +129,7 @@ class Connection:
     def run(self, sql: str, timeout: float, max_rows: int) -> Execution:
         """Execute and fetch within the clock, the row cap and the byte cap."""
         start = perf_counter()
-        watchdog.watch(self._sqlite, start + timeout)
+        _watchdog.watch(self._sqlite, start + timeout)
         try:
             return self._fetch(sql, max_rows, start)
         except Exception as error:
@@ -132,7 +140,7 @@ class Connection:
                 return self.run(sql, timeout, max_rows)  # the interrupt was meant for the statement before
             return _failure(error, perf_counter() - start)
         finally:
-            watchdog.release(self._sqlite)
+            _watchdog.release(self._sqlite)
 
     def _run_decoding(self, sql: str, max_rows: int, start: float) -> Execution:
         """Run again with text decoded leniently; slower, so only for databases that hold text that is not UTF-8."""
@@ -181,3 +189,100 @@ def _failure(error: Exception, seconds: float) -> Failure:
     else:
         kind = FailureKind.ENGINE
     return Failure(kind, message, seconds)
+
+
+class _Watchdog:
+    """One thread that interrupts SQLite statements past their deadline.
+
+    A progress handler would do the same, but it takes the interpreter's lock every few thousand steps, which slows
+    every long query while other threads work.
+    """
+
+    def __init__(self) -> None:
+        self._deadlines: dict[sqlite3.Connection, float] = {}
+        self._starting = Lock()
+        self._watcher: Thread | None = None
+        if hasattr(os, "register_at_fork"):  # Windows has no fork
+            os.register_at_fork(after_in_child=self._forget)
+
+    def watch(self, connection: sqlite3.Connection, deadline: float) -> None:
+        """Interrupt the connection when the deadline (perf_counter) passes, at most a tick later."""
+        self._deadlines[connection] = deadline
+        if self._watcher is None:
+            self._start()
+
+    def release(self, connection: sqlite3.Connection) -> None:
+        """Forget a statement that has ended; an interrupt may still be on its way."""
+        self._deadlines.pop(connection, None)
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._watcher is None:
+                self._watcher = Thread(target=self._loop, name="sqlcrystal-sqlite-watchdog", daemon=True)
+                self._watcher.start()
+
+    def _loop(self) -> None:
+        while True:
+            sleep(TICK)
+            now = perf_counter()
+            for connection, deadline in list(self._deadlines.items()):
+                if now > deadline:
+                    try:
+                        connection.interrupt()
+                    except sqlite3.ProgrammingError:
+                        self._deadlines.pop(connection, None)  # closed meanwhile
+
+    def _forget(self) -> None:
+        """Start anew in a forked process, which has no watcher thread and no statement running."""
+        self._starting = Lock()
+        self._watcher = None
+        self._deadlines.clear()
+
+
+_watchdog = _Watchdog()
+
+
+class _Connections:
+    """The databases asked about last."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, Connection] = OrderedDict()
+
+    def to(self, location: str) -> Connection:
+        """The connection to a database, opened when it is not at hand."""
+        if location not in self._open:
+            self._open[location] = Connection(location, SLOW)
+            if len(self._open) > MAX_CONNECTIONS:
+                self._open.popitem(last=False)[1].close()
+        self._open.move_to_end(location)
+        return self._open[location]
+
+
+def _answer(connections: _Connections, request: Request) -> Execution:
+    """Run one statement; the system ends this process when that takes too long, even if nobody waits any more."""
+    light_fuse(request.timeout + 4 * GRACE_SECONDS)
+    try:
+        return connections.to(request.location).run(request.sql, request.timeout, request.max_rows)
+    except Exception as error:
+        return Failure(FailureKind.ENGINE, f"{OUTSIDE}{error}")
+    finally:
+        light_fuse(0)
+
+
+def _work() -> None:
+    """Serve until the parent closes the pipe."""
+    bound_memory(PROCESS_LIMIT)
+    connections = _Connections()
+    replies, requests = sys.stdout.buffer, sys.stdin.buffer
+    write(replies, b"ready")
+    while message := read(requests):
+        result = _answer(connections, msgspec.msgpack.decode(message, type=Request))
+        try:
+            reply = msgspec.msgpack.encode(result)
+        except Exception as error:
+            reply = msgspec.msgpack.encode(Failure(FailureKind.TOO_LARGE, f"the result cannot travel: {error}"))
+        write(replies, reply)
+
+
+if __name__ == "__main__":
+    _work()

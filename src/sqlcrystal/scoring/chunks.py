@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from sqlcrystal.databases.engines import locate
 from sqlcrystal.scoring.tokens import sqlite_key
 
 _SMALL = 16
@@ -51,11 +52,9 @@ def keying(location: str) -> Callable[[str], str]:
 
 
 def sqlite_file(location: str) -> Path | None:
-    """The SQLite file behind a location, if it is one."""
-    scheme, separator, rest = location.partition("://")
-    if not separator:
-        return Path(location)
-    return Path(rest.removeprefix("/").partition("?")[0]) if scheme.partition("+")[0] == "sqlite" else None
+    """The file that holds all of a database, if there is one."""
+    engine, path = locate(location)
+    return path if engine.content_is_its_file else None
 
 
 def _cost_of_a_task(location: str) -> float:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from sqlcrystal.databases import open_database
+from sqlcrystal.databases.engines import locate, title_of
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.protocols import Database
 from sqlcrystal.scoring.cache import GoldCache
@@ -85,8 +86,9 @@ def check_files(locations: Mapping[str, str]) -> None:
                 start = stream.read(16)
         except OSError as error:
             raise DataError(f"database {database}: {path} cannot be read ({error.strerror})") from None
-        if start != b"SQLite format 3\0":
-            what = "is empty" if not start else "is not a SQLite database"
+        engine, _ = locate(location)
+        if not start.startswith(engine.file_begins):
+            what = "is empty" if not start else f"is not a {title_of(engine.name)} database"
             raise DataError(f"database {database}: {path} {what}")
 
 

@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
+from sqlcrystal.databases.engines import FILE_SCHEMES
+
 _PASSWORD = re.compile(r"(?<=://)(?P<user>[^:/@]*):(?!\$\{)[^@]*@")
-_FILES = ("sqlite:///", "duckdb:///")
 
 
 def is_location(text: str) -> bool:
@@ -20,7 +21,7 @@ def is_gone(url: str) -> bool:
 
 def absolute(url: str) -> str:
     """A location that means the same from every folder."""
-    for scheme in _FILES:
+    for scheme in FILE_SCHEMES:
         if url.startswith(scheme):
             return f"{scheme}{Path(url.removeprefix(scheme)).expanduser().absolute()}"
     return url if "://" in url else str(Path(url).expanduser().absolute())
@@ -38,6 +39,6 @@ def without_password(url: str) -> str:
 
 def _canonical(url: str) -> str:
     whole = absolute(url)
-    for scheme in _FILES:
+    for scheme in FILE_SCHEMES:
         whole = whole.removeprefix(scheme)
     return re.sub(r"(?<=://)[^/@]*@", "", whole) if "://" in whole else str(Path(whole).resolve())

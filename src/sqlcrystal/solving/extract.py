@@ -12,9 +12,10 @@ A block fenced as SQL that holds no query (an UPDATE, say) is still taken, so th
 
 import re
 
+from sqlcrystal.databases.engines import SQL_TAGS
+
 FENCE = re.compile(r"```[ \t]*(?P<tag>[A-Za-z0-9_+-]*)[ \t]*\n?(?P<body>.*?)```", re.DOTALL)
 OPEN_FENCE = re.compile(r"```[ \t]*(?P<tag>[A-Za-z0-9_+-]*)[ \t]*\n?(?P<body>(?:(?!```).)*)\Z", re.DOTALL)
-SQL_TAGS = {"sql", "sqlite", "sqlite3", "postgres", "postgresql", "mysql", "mariadb", "duckdb"}
 THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 LEXEME = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|;|.", re.DOTALL)
 QUERY = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)

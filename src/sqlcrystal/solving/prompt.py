@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from sqlcrystal.solving.dialect import dialect_name
+from sqlcrystal.databases.engines import title_of
 from sqlcrystal.types import Card, Execution, Failure, Message, Question
 
 RULES = """\
@@ -92,7 +92,7 @@ def build_prompt(
     style: Style = SINGLE_SHOT,
 ) -> tuple[Message, Message]:
     """Write the system prompt and the user message of one solve."""
-    name = dialect_name(dialect)
+    name = title_of(dialect)
     sections = [render_schema(schema), render_memory(cards, header_of), render_question(question)]
     user = "\n".join([*filter(None, sections), style.closing.format(dialect=name)])
     return Message("system", style.system.format(dialect=name)), Message("user", user)
