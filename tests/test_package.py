@@ -44,6 +44,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
+def text_of(name: str) -> str:
+    """Read a file of the repository."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
 def installed(site: Path) -> dict[str, str]:
     """An environment in which the wheel's modules are found before the checkout's."""
     return {**os.environ, "PYTHONPATH": str(site), "COLUMNS": "120"}
@@ -77,6 +82,12 @@ def test_the_command_tells_the_one_version(site: Path) -> None:
     assert done.stdout == f"sqlcrystal {sqlcrystal.__version__}\n"
     metadata = next(site.glob("*.dist-info/METADATA")).read_text(encoding="utf-8")
     assert f"\nVersion: {sqlcrystal.__version__}\n" in metadata
+
+
+def test_the_changelog_and_the_citation_name_the_version() -> None:
+    released = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", text_of("CHANGELOG.md"), re.MULTILINE)
+    cited = re.findall(r"^version: (.+)$", text_of("CITATION.cff"), re.MULTILINE)
+    assert [released[0], *cited] == [sqlcrystal.__version__] * 2
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
