@@ -260,5 +260,5 @@ def test_a_broken_or_late_callback_admits_nothing(callback: str, path: str, time
 def test_the_default_clock_is_now_in_utc() -> None:
     verdict = Oracle(judge).verify(episode())
     assert isinstance(verdict, Admitted)
-    stamped = datetime.strptime(verdict.admission.at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    stamped = datetime.fromisoformat(verdict.admission.at)
     assert abs(stamped - datetime.now(UTC)) < timedelta(seconds=5)

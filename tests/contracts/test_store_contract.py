@@ -411,7 +411,9 @@ def test_a_store_from_before_causes_opens_with_the_ids_that_its_reasons_named(
         earlier.setattr(migrations, "STEPS", {name: migrations.STEPS[name] for name in sorted(migrations.STEPS)[:6]})
         earlier.setattr(migrations, "HEAD", "0006")
         with closing(open_backend(place)) as backend, backend.writing() as connection:
-            columns = [sa.column(name) for name in ("card", "at", "by", "action", "before", "after", "reason")]
+            columns: list[sa.ColumnClause[str]] = [
+                sa.column(name) for name in ("card", "at", "by", "action", "before", "after", "reason")
+            ]
             rows = [{column.name: "" for column in columns} | {"card": "shop-1", "reason": text} for text in reasons]
             connection.execute(sa.table("changes", *columns).insert(), rows)
             connection.execute(sa.text("INSERT INTO places VALUES ('shop', 'shop.sqlite', 'm', '2026-03-01')"))

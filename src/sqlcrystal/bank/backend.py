@@ -176,7 +176,7 @@ class Backend:
             raise BankError(f"{self.where}: a text is not valid Unicode ({error.reason})") from error
 
     def close(self) -> None:
-        """Close every connection; what was acknowledged is already on disk."""
+        """Close every connection; acknowledged writes are on disk already."""
         with self._turn:
             self._readers.close()
             self.engine.sqlalchemy.dispose()

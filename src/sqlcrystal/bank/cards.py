@@ -390,11 +390,13 @@ def _update(connection: sa.Connection, card: Card) -> None:
 
 def _bump_revisions(connection: sa.Connection, databases: Iterable[str]) -> None:
     """Let every process know that these databases' cards have changed."""
+    changed = sorted(set(databases))
+    if not changed:
+        return
     bump = upsert(connection, revisions).on_conflict_do_update(
         index_elements=[revisions.c.database], set_={"revision": revisions.c.revision + 1}
     )
-    for database in sorted(set(databases)):
-        connection.execute(bump, {"database": database, "revision": 1})
+    connection.execute(bump, [{"database": database, "revision": 1} for database in changed])
 
 
 def _record(connection: sa.Connection, card_id: str, *, by: str, action: str, **details: str) -> None:

@@ -119,7 +119,7 @@ class SqliteEngine:
             check_same_thread=False,
             timeout=self._busy_seconds,
         )
-        # FULL syncs the log at every commit: what was acknowledged survives a power cut, not only a killed process.
+        # FULL syncs the log at every commit: an acknowledged write survives a power cut, not only a killed process.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")

@@ -123,7 +123,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     @property
     def made_card(self) -> bool:
-        """Whether its card was made by it, and not taken out."""
+        """Tell whether its card was made by it, and not taken out."""
         return self.verdict in (Verdict.CONFIRMED, Verdict.CORRECTED)
 
 
