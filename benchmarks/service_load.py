@@ -84,7 +84,7 @@ def serve(folder: Path, store: str, model_seconds: float, clients: int) -> None:
     from sqlcrystal.interfaces.server.settings import ServerSettings
 
     with opened(folder, store, model_seconds) as crystal:
-        settings = ServerSettings(requests_per_minute=10_000_000, at_once=clients, waiting=1000)
+        settings = ServerSettings(requests_per_minute=10_000_000, concurrency=clients, queue_size=1000)
         run(crystal, settings, host="127.0.0.1", port=0, log_level="info")
 
 

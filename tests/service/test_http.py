@@ -65,7 +65,7 @@ def test_who_waits_is_told_their_place_and_a_full_line_turns_away(tmp_path: Path
         go_on.wait(20)
         return fenced(RIGHT)
 
-    limits = ServerSettings(at_once=1, waiting=1, requests_per_minute=100_000)
+    limits = ServerSettings(concurrency=1, queue_size=1, requests_per_minute=100_000)
     with serving(tmp_path, settings=limits, script=slow) as service, ThreadPoolExecutor() as pool:
         first = pool.submit(service.ask)
         with service.client() as client:
@@ -105,7 +105,7 @@ def test_a_stopped_question_ends_and_leaves_nothing_behind(tmp_path: Path) -> No
             assert service.post(f"/api/asks/{ticket}/stop").status_code == 404, "somebody else's"
             assert service.post(f"/api/asks/{ticket}/stop", kind="ask").status_code == 204
             go_on.set()
-            assert any("stopped by whoever asked" in line for line in lines)
+            assert any("stopped by the caller" in line for line in lines)
         assert service.crystal.history("shop") == []
 
 
@@ -116,7 +116,7 @@ def test_an_answer_that_takes_too_long_is_given_up_and_its_place_freed_only_when
         go_on.wait(20)
         return fenced(RIGHT)
 
-    limits = ServerSettings(at_once=1, answer_seconds=0.3)
+    limits = ServerSettings(concurrency=1, answer_seconds=0.3)
     with serving(tmp_path, settings=limits, script=slow) as service, service.client() as client:
         late = client.post("/api/ask", json={"question": ASKED, "database": "shop"})
         assert (late.status_code, "given up" in late.text) == (504, True)

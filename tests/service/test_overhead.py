@@ -26,7 +26,7 @@ def measured(service: Service, name: str, route: str) -> float:
 
 
 def test_the_model_is_not_the_servers_own_time_and_neither_is_the_line(tmp_path: Path) -> None:
-    settings = ServerSettings(requests_per_minute=1_000_000, at_once=1)
+    settings = ServerSettings(requests_per_minute=1_000_000, concurrency=1)
     with serving(tmp_path, script=slowly, settings=settings) as service:
         with (
             httpx.Client(base_url=service.url, headers=_bearer(service), timeout=60) as client,

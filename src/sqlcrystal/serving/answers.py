@@ -41,7 +41,7 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     truncated: bool = False
     cards: tuple[UsedCard, ...] = ()
     memory: bool | None = None
-    """Whether cards were allowed; told once a verdict stands, so that it cannot sway it, or where it was asked for."""
+    """Whether cards were allowed; told once a verdict stands, so that it cannot sway it."""
     replayed: bool = False
     """Served from a stored solution, without a model call."""
     adapted: bool = False

@@ -61,7 +61,7 @@ def ask(
         verdict=vouched.verdict,
         card=vouched.card,
         checked=vouched.said,
-        memory=arm.memory if vouched.verdict or memory is not None else None,
+        memory=arm.memory if vouched.verdict else None,
         trace=draft.episode,
     )
     notify(Event("done", answer.document()))
