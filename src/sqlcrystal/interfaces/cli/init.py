@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from sqlcrystal.errors import UserError
+from sqlcrystal.interfaces.cli.options import Json
 from sqlcrystal.interfaces.cli.output import print_json
-from sqlcrystal.interfaces.cli.store_access import Json
 from sqlcrystal.outgoing import visible
 
 
