@@ -18,7 +18,7 @@ one line naming the key and the choices with exit code 2.
 
 def command_tree() -> Any:
     """The whole command line as a tree of commands."""
-    from sqlcrystal.interfaces.cli.app import app
+    from sqlcrystal.interfaces.cli.tree import app
 
     return typer.main.get_command(app)
 

@@ -13,8 +13,7 @@ from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.records import Ledger, read_ledger, write_ledger
 from sqlcrystal.ledger.takeover import banked_entries
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.serving.own_benchmark import make_benchmark
-from sqlcrystal.serving.own_tests import junit, read_tests, run_tests
+from sqlcrystal.serving.own_tests import junit, read_tests
 from synthetic_ledger import synthetic_ledger
 
 ASKED = QUESTION.text
@@ -40,22 +39,22 @@ def file(tmp_path: Path) -> Path:
 
 def test_tests_run_with_memory_and_without_and_say_what_memory_did(crystal: Crystal, file: Path) -> None:
     with crystal:
-        before = run_tests(crystal.workspace, read_tests(file))
+        before = crystal.test(read_tests(file))
         crystal.correct(crystal.ask(ASKED, memory=False), RIGHT, by="ada")
-        after = run_tests(crystal.workspace, read_tests(file))
+        after = crystal.test(read_tests(file))
     assert [outcome.says for outcome in before] == ["wrong", "right"]
     assert [outcome.says for outcome in after] == ["fixed", "right"]
 
 
 def test_tests_leave_no_answer_behind(crystal: Crystal, file: Path) -> None:
     with crystal:
-        run_tests(crystal.workspace, read_tests(file))
+        crystal.test(read_tests(file))
         assert crystal.history() == []
 
 
 def test_a_wrong_answer_is_a_failure_in_junit(crystal: Crystal, file: Path) -> None:
     with crystal:
-        document = ElementTree.fromstring(junit(run_tests(crystal.workspace, read_tests(file)), suite="shop"))
+        document = ElementTree.fromstring(junit(crystal.test(read_tests(file)), suite="shop"))
     assert (document.get("tests"), document.get("failures")) == ("2", "1")
     assert document.find("testcase[@name='hardware']/failure") is not None
     assert document.find("testcase[@name='all items']/failure") is None
@@ -105,7 +104,7 @@ def test_confirmed_answers_make_a_benchmark_that_loads(crystal: Crystal, tmp_pat
         crystal.correct(crystal.ask(ASKED), RIGHT, by="ada")
         rejected = crystal.ask("How many teas are there?")
         crystal.reject(rejected, by="ada", repair=False)
-        assert make_benchmark(crystal.store, tmp_path / "own") == 2
+        assert crystal.make_benchmark(tmp_path / "own") == 2
     build(tmp_path / "own" / "shop.sqlite")
     benchmark = load(tmp_path / "own")
     assert {(case.question.text, case.sql) for case in benchmark.cases} == {

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from sqlcrystal.config import StudyFile, parse_study, read_study
 from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.interfaces.cli.app import app
+from sqlcrystal.interfaces.cli.tree import app
 from sqlcrystal.ledger.records import Ledger, Preregistration
 from sqlcrystal.planning.plan import plan_study
 from sqlcrystal.study.opening import freeze_study, run_study

@@ -1,120 +1,45 @@
-"""The command line: one tree of commands, of which only the called command's module is loaded."""
+"""The command line's entry: runs one command, and turns errors into one line and an exit code."""
 
 import gc
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from importlib import import_module
-from typing import Annotated, Any
-
-import typer
-from typer.core import TyperGroup
-from typer.main import get_group
 
 from sqlcrystal.databases import PRIVILEGED_VARIABLE
 from sqlcrystal.errors import SqlcrystalError, UserError
 from sqlcrystal.outgoing import visible
 
 ALLOW_PRIVILEGED = "--allow-privileged"
-MODULES = {
-    "init": "init",
-    "ask": "ask",
-    "confirm": "ask",
-    "reject": "ask",
-    "queue": "ask",
-    "score": "score",
-    "compare": "compare",
-    "power": "power",
-    "serve": "serve",
-    "mcp": "serve",
-    "value": "value",
-    "test": "value",
-    "forget": "value",
-    "benchmark": "score",
-    "model": "model",
-    "recording": "recording",
-    "study": "study",
-    "cards": "cards",
-    "token": "serve",
-}
-"""Commands and groups in the order that help lists them, each with the module that holds it."""
-
-
-class LazyCommands(Mapping[str, Any]):
-    """The commands by name; a command's module is imported when the command is looked up."""
-
-    def __getitem__(self, name: str) -> Any:
-        """Load a command."""
-        holder = typer.Typer(rich_markup_mode=None)
-        import_module(f"sqlcrystal.interfaces.cli.{MODULES[name]}").register(holder)
-        return get_group(holder).commands[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """Name every command without loading it."""
-        return iter(MODULES)
-
-    def __len__(self) -> int:
-        """Count the commands."""
-        return len(MODULES)
-
-
-class LazyGroup(TyperGroup):
-    """A group over `LazyCommands`."""
-
-    def __init__(self, **settings: Any) -> None:
-        """Take the settings of any group."""
-        super().__init__(**{**settings, "commands": LazyCommands()})
-
-
-app = typer.Typer(
-    name="sqlcrystal",
-    cls=LazyGroup,
-    help="Text-to-SQL that keeps what its repairs teach it, and measures what that is worth.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def _show_version(asked: bool) -> None:
-    if asked:
-        from sqlcrystal.version import __version__
-
-        print(f"sqlcrystal {__version__}")
-        sys.exit(0)
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-    allow_privileged: Annotated[
-        bool,
-        typer.Option(ALLOW_PRIVILEGED, help="Open servers with accounts that may do more than read, in any command."),
-    ] = False,
-) -> None:
-    """Text-to-SQL that keeps what its repairs teach it, and measures what that is worth."""
 
 
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit 2, the world's is exit 1, a bug its traceback."""
     gc.set_threshold(50_000)  # a short life makes little garbage and many small objects
     try:
-        arguments = _noting_privilege(sys.argv[1:])
-        if not arguments and sys.stdin.isatty():
-            from sqlcrystal.interfaces.cli.loop import prompt_loop
-
-            prompt_loop()
-        else:
-            app(arguments)
+        _run(_noting_privilege(sys.argv[1:]))
     except UserError as error:
         print(f"sqlcrystal: {visible(str(error))}", file=sys.stderr)
         sys.exit(2)
     except SqlcrystalError as error:
         print(f"sqlcrystal: {visible(str(error))}", file=sys.stderr)
         sys.exit(1)
+
+
+def _run(arguments: list[str]) -> None:
+    if not arguments and sys.stdin.isatty():
+        from sqlcrystal.interfaces.cli.loop import prompt_loop
+
+        prompt_loop()
+        return
+    if arguments[:1] == ["score"]:
+        from sqlcrystal.interfaces.cli.scoring import quick_score, score_files
+
+        settings = quick_score(arguments[1:])
+        if settings is not None:
+            score_files(**settings)
+            return
+    from sqlcrystal.interfaces.cli.tree import app
+
+    app(arguments)
 
 
 def _noting_privilege(arguments: list[str]) -> list[str]:
