@@ -22,7 +22,7 @@ _NAMED = re.compile(r"(?P<name>[^=:/\\]+)=(?P<url>.+)")
 
 
 class Choices(Struct, frozen=True, kw_only=True):
-    """What a team decides at the start."""
+    """The choices of a team at the start."""
 
     databases: Mapping[str, str]
     model: str = "qwen2.5-coder-1.5b"
@@ -31,7 +31,7 @@ class Choices(Struct, frozen=True, kw_only=True):
 
 
 def named_databases(given: list[str]) -> dict[str, str]:
-    """`NAME=URL`, or a URL or path whose last part is the name."""
+    """Read `NAME=URL`, or a URL or path whose last part is the name."""
     databases: dict[str, str] = {}
     for text in given:
         named = _NAMED.fullmatch(text)
@@ -43,7 +43,7 @@ def named_databases(given: list[str]) -> dict[str, str]:
 
 
 def settings_text(choices: Choices) -> str:
-    """The settings as TOML; a password in a URL becomes an environment variable, set for this process."""
+    """Write the settings as TOML; a password in a URL becomes an environment variable, set for this process."""
     lines = [f"model = {_quoted(choices.model)}", f"store = {_quoted(_without_secret('store', choices.store))}"]
     if choices.people:
         lines.append(f"people = [{', '.join(map(_quoted, choices.people))}]")
@@ -54,7 +54,7 @@ def settings_text(choices: Choices) -> str:
 
 
 def trouble(text: str, *, folder: Path) -> Iterator[str]:
-    """One line for everything that cannot be reached: each database, the model, the store."""
+    """Give one line for everything that cannot be reached: each database, the model, the store."""
     team = parse_team(tomllib.loads(text), folder=folder)
     workspace = Workspace(team)
     try:

@@ -25,6 +25,7 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> None:
+    """Run the prompt without arguments, `score` by itself where its arguments are plain, and else the tree."""
     if not arguments and sys.stdin.isatty():
         from sqlcrystal.interfaces.cli.loop import prompt_loop
 
