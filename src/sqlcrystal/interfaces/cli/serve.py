@@ -59,9 +59,9 @@ def serve(
     ] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
-    """Serve the web page, HTTP, MCP and an OpenAI-compatible interface.
+    """Serve the web page, HTTP, MCP and an OpenAI-compatible API.
 
-    Until SIGTERM or Ctrl+C; MCP is at /mcp, the OpenAI-compatible interface at /v1.
+    Until SIGTERM or Ctrl+C; MCP is at /mcp, the OpenAI-compatible API at /v1.
     """
     _need("server", "fastapi", "uvicorn", "jinja2", "prometheus_client", "multipart")
     if log_level not in ("debug", "info", "warning", "error"):
