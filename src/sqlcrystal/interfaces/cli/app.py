@@ -13,7 +13,8 @@ ALLOW_PRIVILEGED = "--allow-privileged"
 
 def main() -> None:
     """Run the command line; a user's mistake is one line and exit 2, the world's is exit 1, a bug its traceback."""
-    gc.set_threshold(50_000)  # a short life makes little garbage and many small objects
+    if sys.argv[1:2] in (["score"], ["ask"]):
+        gc.set_threshold(50_000)  # a short life makes little garbage and many small objects
     try:
         _run(_noting_privilege(sys.argv[1:]))
     except UserError as error:
