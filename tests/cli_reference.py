@@ -18,9 +18,9 @@ one line naming the key and the choices with exit code 2.
 
 def command_tree() -> Any:
     """The whole command line as a tree of commands."""
-    from sqlcrystal.interfaces.cli.app import command_line
+    from sqlcrystal.interfaces.cli.tree import app
 
-    return typer.main.get_command(command_line())
+    return typer.main.get_command(app)
 
 
 def walk(command: Any, path: tuple[str, ...] = ("sqlcrystal",)) -> Iterator[tuple[str, Any]]:

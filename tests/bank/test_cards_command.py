@@ -84,7 +84,7 @@ def test_a_database_can_be_given_by_its_file(run: Run, tmp_path: Path) -> None:
 def test_a_card_is_shown_with_its_episode_and_history(run: Run) -> None:
     run("disable", "shop-1", "--reason", "doubtful")
     shown = document(run("show", "shop-1", "--json"))
-    assert shown["episode"]["attempt"]["sql"] == "SELECT wrong"
+    assert shown["first_attempt"] == "SELECT wrong"
     assert shown["history"][0]["reason"] == "doubtful"
     page = run("show", "shop-1")
     assert "first attempt: SELECT wrong" in page
@@ -121,16 +121,25 @@ def test_a_deleted_card_is_gone(run: Run) -> None:
     run("show", "shop-1", fails="card 'shop-1': not in")
 
 
-def test_edited_sql_is_edited_in_the_text_too(run: Run) -> None:
-    edited = document(run("edit", "shop-1", "--sql", "SELECT kind FROM item", "--json"))
+def test_edited_sql_is_edited_in_the_text_too(run: Run, tmp_path: Path) -> None:
+    shop = build(tmp_path / "shop.sqlite")
+    edited = document(run("edit", "shop-1", "--sql", "SELECT kind FROM item", "--db", shop, "--json"))
     assert edited["text"] == "Question: question number 1\nSQL: SELECT kind FROM item"
-    assert edited["admission"]["signal"] == "edited"
+    assert edited["signal"] == "edited"
 
 
 def test_edited_sql_that_does_not_run_is_refused(run: Run, tmp_path: Path) -> None:
     shop = build(tmp_path / "shop.sqlite")
-    run("edit", "shop-1", "--sql", "SELECT nonsense FROM item", "--db", shop, fails="--sql: does not run on shop")
+    run("edit", "shop-1", "--sql", "SELECT nonsense FROM item", "--db", shop, fails="sql: missing object")
+    run("edit", "shop-1", "--sql", "DROP TABLE item", "--db", shop, fails="nothing was changed")
     run("edit", "shop-1", "--sql", RIGHT, "--db", shop)
+
+
+def test_edited_sql_is_run_on_the_database_that_the_card_names(run: Run, tmp_path: Path) -> None:
+    run("edit", "shop-1", "--sql", RIGHT, fails="database 'shop', on which it is run first, is not known")
+    copy = build(tmp_path / "copy.sqlite")
+    run("edit", "shop-1", "--sql", RIGHT, "--db", copy, fails="database 'shop'")
+    run("edit", "shop-1", "--sql", RIGHT, "--db", copy, "--name", "shop")
 
 
 def test_the_editor_changes_what_the_person_changed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +149,7 @@ def test_the_editor_changes_what_the_person_changed(run: Run, tmp_path: Path, mo
     monkeypatch.setenv("VISUAL", str(editor))
     edited = document(run("edit", "shop-1", "--json"))
     assert edited["text"].startswith("Question: question number one\n")
-    assert edited["admission"]["signal"] == "oracle"
+    assert edited["signal"] == "oracle"
     monkeypatch.setenv("VISUAL", "no-such-editor")
     run("edit", "shop-1", fails="$EDITOR: 'no-such-editor' failed")
 
@@ -182,19 +191,19 @@ def test_check_fails_in_ci_when_a_card_does_not_run(path: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["list", "--signal", "ungatd"], "--signal: unknown value 'ungatd'; choose from oracle, ungated"),
-        (["list", "--by", "bob"], "--by: unknown value 'bob'; choose from benchmark, nobody"),
-        (["list", "--writer", "W9"], "--writer: unknown value 'W9'; choose from W0, W5"),
-        (["list", "--db", "shp"], "--db: unknown value 'shp'; choose from bar, shop"),
-        (["disable", "--signal", "x"], "--signal: unknown value 'x'; choose from oracle, ungated"),
-        (["revoke"], "cards revoke: give one or more of --by, --signal, --since"),
-        (["revoke", "--since", "last week"], "--since: 'last week' is not a day or time such as"),
-        (["list", "--status", "actve"], "--status: unknown value 'actve'; choose from active, disabled, quarantined"),
+        (["list", "--signal", "ungatd"], "signal: unknown value 'ungatd'; choose from oracle, ungated"),
+        (["list", "--by", "bob"], "by: unknown value 'bob'; choose from benchmark, nobody"),
+        (["list", "--writer", "W9"], "writer: unknown value 'W9'; choose from W0, W5"),
+        (["list", "--db", "shp"], "database: unknown value 'shp'; choose from bar, shop"),
+        (["disable", "--signal", "x"], "signal: unknown value 'x'; choose from oracle, ungated"),
+        (["revoke"], "revoke: give one or more of by, signal, since"),
+        (["revoke", "--since", "last week"], "since: 'last week' is not a day or time such as"),
+        (["list", "--status", "actve"], "status: unknown value 'actve'; choose from active, disabled, quarantined"),
         (["show", "nobody"], "card 'nobody': not in"),
         (["show", "shop"], "card 'shop': several ids start so"),
-        (["disable"], "give either card ids, or one or more of --db, --signal, --by, --writer"),
+        (["disable"], "give either card ids, or one or more of database, signal, by, writer"),
         (["disable", "shop-1", "--signal", "x"], "give either card ids, or"),
-        (["edit", "shop-1", "--text", " "], "--text: must not be empty"),
+        (["edit", "shop-1", "--text", " "], "text: must not be empty"),
         (["export", "--json"], "--json: name a file"),
         (["export", "/nowhere/at/all.jsonl"], "cannot be written"),
         (["import", "nowhere.jsonl"], "nowhere.jsonl: cannot be read"),
@@ -219,5 +228,5 @@ def test_a_mistake_leaves_by_exit_code_2_with_one_line_and_no_bank_is_made(tmp_p
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"sqlcrystal: {bank}: there is no bank here yet\n"
+    assert done.stderr == f"sqlcrystal: {bank}: there is no store here yet; ask first\n"
     assert not bank.exists()

@@ -9,7 +9,6 @@ from sqlcrystal.config import (
     DatabaseEntry,
     ExpectedValue,
     TeamFile,
-    default_store,
     parse_team,
     read_team,
     resolve_secrets,
@@ -94,14 +93,6 @@ def test_secrets_come_from_the_environment_and_never_stand_in_the_settings(folde
     assert "p@ss" not in repr(team)
     with pytest.raises(ConfigError, match=r"^databases.sales.url: \$\{SALES_PASSWORD\} is not set in the environment$"):
         resolve_secrets(team.database("sales").url, where="databases.sales.url")
-
-
-def test_without_settings_the_store_is_a_file_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert default_store() == "sqlcrystal.db"
-    (tmp_path / "sqlcrystal.toml").write_text('store = "bank/${TEAM}.db"')
-    monkeypatch.setenv("TEAM", "blue")
-    assert default_store() == str(tmp_path / "bank" / "blue.db")
 
 
 @pytest.mark.parametrize(

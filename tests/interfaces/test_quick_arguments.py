@@ -1,4 +1,4 @@
-"""`score` reads plain arguments without the command-line library; both readers must understand the same."""
+"""A command loads what it needs; `score` reads plain arguments without the command-line library, as it would."""
 
 import json
 import subprocess
@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import scoring_data
 from cli_reference import command_tree
+from shop import build
 from sqlcrystal.interfaces.cli import score
-from sqlcrystal.interfaces.cli.quick import FLAGS, LISTS, VALUES, quick_score
-from sqlcrystal.interfaces.cli.scoring import score_files
+from sqlcrystal.interfaces.cli.scoring import FLAGS, LISTS, VALUES, quick_score, score_files
 
 DEFAULTS = dict(score_files.__kwdefaults__ or {})
 WORDS = ["a.json", "b.jsonl", "--benchmark", "own", "--data", "folder", "--rule", "bag", "--databases", "x=y", "--jobs"]
@@ -78,6 +78,27 @@ def test_score_loads_no_numpy_parser_or_command_line_library(tmp_path: Path) -> 
         modules_after(arguments, tmp_path) & {"numpy", "scipy", "sqlglot", "typer", "rich", "pydantic", "httpx"}
         == set()
     )
+
+
+def test_a_command_loads_only_its_own_module(tmp_path: Path) -> None:
+    commands = {name for name in modules_after(["confirm", "--help"], tmp_path) if "interfaces.cli." in name}
+    assert {name.rpartition(".")[2] for name in commands} == {"app", "tree", "ask", "options", "output"}
+
+
+def test_a_first_question_waits_for_nothing_that_only_its_answer_needs(tmp_path: Path) -> None:
+    """Until the language model is asked, neither the store's library nor vectors, nor the SQL parser, is loaded."""
+    build(tmp_path / "shop.sqlite")
+    slow = ("sqlalchemy", "numpy", "sqlglot", "rich", "wordllama")
+    script = (
+        "import sys\n"
+        "from sqlcrystal.models.endpoint import Endpoint\n"
+        f"Endpoint.post = lambda *_: sys.exit(','.join(name for name in {slow} if name in sys.modules))\n"
+        "sys.argv = ['sqlcrystal', 'ask', 'How many?', '--db', 'shop.sqlite', '--model', 'http://127.0.0.1:9/v1#m']\n"
+        "from sqlcrystal.interfaces.cli.app import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
 
 
 def test_help_loads_no_numpy(tmp_path: Path) -> None:

@@ -58,11 +58,14 @@ def test_one_command_leads_from_nothing_to_an_answer(run: Run, model: str, folde
         "sql": RIGHT,
         "columns": ["COUNT(*)"],
         "rows": [[2]],
+        "row_count": 1,
+        "truncated": False,
         "cards": [],
-        "memory": True,
+        "memory": None,
         "replayed": False,
         "adapted": False,
         "offer": None,
+        "verdict": "",
         "card": "",
         "checked": "",
         "repaired": True,
@@ -130,6 +133,66 @@ def test_two_databases_of_one_file_name_are_not_taken_for_one(run: Run, asked: s
     assert "--name" in done.err
     named = run("ask", ASKED, "--db", "other/shop.sqlite", "--name", "second", "--model", model, "--json").document
     assert named["database"] == "second"
+
+
+def test_without_an_option_the_store_is_the_one_that_settings_name(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "sqlcrystal.toml").write_text('store = "${TEAM}.db"\n[databases.shop]\nurl = "shop.sqlite"\n')
+    monkeypatch.setenv("TEAM", "blue")
+    assert run("token", "create", "bo", "--db", "shop").code == 0
+    assert (folder / "blue.db").is_file()
+
+
+# ── the team's rules hold for commands ───────────────────────────────────────────────────────────────────────────────
+
+
+def settle(folder: Path, model: str, *, team: str = "", database: str = "") -> None:
+    """Write settings for the shop."""
+    lines = [f'model = "{model}"', team, "[databases.shop]", 'url = "shop.sqlite"', database]
+    (folder / "sqlcrystal.toml").write_text("\n".join(lines))
+
+
+STRANGE = {
+    "edit": ("cards", "edit", "CARD", "--text", "other"),
+    "disable": ("cards", "disable", "CARD"),
+    "disable a group": ("cards", "disable", "--signal", "user"),
+    "delete": ("cards", "delete", "CARD"),
+    "revoke": ("cards", "revoke", "--by", "ada"),
+    "forget": ("forget", "--value", "HW"),
+    "confirm": ("confirm", "ID"),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_person_whom_the_team_does_not_know_changes_nothing(
+    run: Run, asked: str, model: str, folder: Path, name: str
+) -> None:
+    card = run("confirm", asked, "--by", "ada", "--json").document["card"]
+    settle(folder, model, team='people = ["ada"]')
+    before = snapshot(folder)
+    done = run(*({"CARD": card, "ID": asked}.get(argument, argument) for argument in STRANGE[name]))
+    assert (done.code, done.out) == (2, "")
+    assert "choose from ada" in done.err
+    assert snapshot(folder) == before
+
+
+def test_neither_text_nor_reason_is_kept_where_values_never_are(run: Run, asked: str, model: str, folder: Path) -> None:
+    card = run("confirm", asked, "--json").document["card"]
+    settle(folder, model, database='values = "never"')
+    run("cards", "disable", card, "--reason", "it names Zacharias")
+    run("cards", "edit", card, "--text", "Zacharias", "--reason", "Zacharias")
+    shown = run("cards", "show", card, "--json")
+    assert shown.document["status"] == "disabled"
+    assert "Zacharias" not in shown.out
+
+
+def test_a_token_is_made_only_for_a_database_that_is_known(run: Run, asked: str) -> None:
+    refused = run("token", "create", "bo", "--db", "ship")
+    assert (refused.code, "choose from" in refused.err) == (2, True)
+    issued = run("token", "create", "bo", "--db", "shop", "--json").document
+    (listed,) = run("token", "list", "--json").document
+    assert (listed["id"], listed["state"], "token" in listed) == (issued["id"], "stands", False)
 
 
 # ── bad input: one line, and nothing changes ─────────────────────────────────────────────────────────────────────────

@@ -86,6 +86,7 @@ def walk(crystal: Crystal, model: ScriptedModel, database: str, question: str, v
         assert crystal.confirm(answer, by="ada").database == database
     elif verdict == "correct":
         corrected = crystal.correct(answer, f"SELECT name FROM item WHERE name = '{MARKS[database]}-2'", by="ada")
+        assert foreign not in str(corrected)
     elif verdict == "reject":
         assert foreign not in str(crystal.reject(answer, by="ada", note=MARKS[database]))
     elif answer.offer is not None:

@@ -13,7 +13,7 @@ from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.records import Ledger, read_ledger, write_ledger
 from sqlcrystal.ledger.takeover import banked_entries
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.serving.own_tests import junit, make_benchmark, read_tests
+from sqlcrystal.serving.own_tests import junit, read_tests
 from synthetic_ledger import synthetic_ledger
 
 ASKED = QUESTION.text
@@ -104,7 +104,7 @@ def test_confirmed_answers_make_a_benchmark_that_loads(crystal: Crystal, tmp_pat
         crystal.correct(crystal.ask(ASKED), RIGHT, by="ada")
         rejected = crystal.ask("How many teas are there?")
         crystal.reject(rejected, by="ada", repair=False)
-        assert make_benchmark(crystal.store, tmp_path / "own") == 2
+        assert crystal.make_benchmark(tmp_path / "own") == 2
     build(tmp_path / "own" / "shop.sqlite")
     benchmark = load(tmp_path / "own")
     assert {(case.question.text, case.sql) for case in benchmark.cases} == {

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from sqlcrystal.config import StudyFile, parse_study, read_study
 from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.interfaces.cli.app import command_line
+from sqlcrystal.interfaces.cli.tree import app
 from sqlcrystal.ledger.records import Ledger, Preregistration
 from sqlcrystal.planning.plan import plan_study
 from sqlcrystal.study.opening import freeze_study, run_study
@@ -168,7 +168,7 @@ def told(file: Path) -> Preregistration | None:
 
 
 def test_a_run_from_a_frozen_design_says_that_nothing_changed(study_file: Path) -> None:
-    result = CliRunner().invoke(command_line(), ["study", "freeze", str(study_file)])
+    result = CliRunner().invoke(app, ["study", "freeze", str(study_file)])
     assert result.exit_code == 0
     assert "2 arms, 1 contrasts" in result.output
     frozen = told(study_file)

@@ -85,15 +85,10 @@ def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, 
 
 
 def test_the_command_writes_every_format_and_prints_one_document(tmp_path: Path) -> None:
-    import typer
-
-    from sqlcrystal.interfaces.cli import report
+    from sqlcrystal.interfaces.cli.study import study_app
 
     write_ledger(synthetic_ledger(only=("none", "W0"), databases=("db_clinic", "db_hangar", "db_museum")), tmp_path)
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    report.register(app)
-    result = CliRunner().invoke(app, ["report", str(tmp_path), "--json"], catch_exceptions=False)
+    result = CliRunner().invoke(study_app, ["report", str(tmp_path), "--json"], catch_exceptions=False)
     printed = msgspec.json.decode(result.stdout)
     assert printed == msgspec.json.decode((tmp_path / "summary.json").read_bytes())
     files = {path.relative_to(tmp_path / "report").as_posix() for path in (tmp_path / "report").rglob("*.*")}

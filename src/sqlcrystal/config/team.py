@@ -149,13 +149,6 @@ def resolve_secrets(text: str, *, where: str, environment: Mapping[str, str] = o
     return _SECRET.sub(value, text)
 
 
-def default_store() -> str:
-    """Find the store of a command that names none: by the sqlcrystal.toml here, else a file here."""
-    if not Path(TEAM_FILE).is_file():
-        return DEFAULT_STORE
-    return resolve_secrets(read_team().store, where=f"{TEAM_FILE}: store")
-
-
 def _section(table: Any, kind: type[Section], where: str) -> Section:
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where}: must be a table")

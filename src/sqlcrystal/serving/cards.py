@@ -1,6 +1,7 @@
 """Changes to cards: edits, service, imports and checks, each under the same rules through every interface."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from sqlcrystal.bank import CheckReport, Entry, ImportReport, check_cards, import_entries, question_key
@@ -25,6 +26,8 @@ def edit_card(
         if given is not None and not given.strip():
             raise UserError(f"{name}: must not be empty")
     if sql is not None:
+        if not workspace.knows(card.database):
+            raise UserError(f"sql: database {card.database!r}, on which it is run first, is not known; name it (--db)")
         must_run(workspace.open(card.database), runnable(sql))
         text = _text_with(card, sql) if text is None else text
     text, sql, reason = kept_edit(workspace, card, text=text, sql=sql, reason=reason)
@@ -49,14 +52,20 @@ def find_cards(workspace: Workspace, *, database: str | None = None, **filters: 
     if database is not None and database not in bank.all_databases():
         known = bank.all_databases()
         raise ConfigError.unknown("database", database, known) if known else UserError(f"{bank.where}: has no cards")
-    wanted: dict[str, Any] = {"database": database, "status": CardStatus(status) if status else None}
-    for name, column in FILTERS.items():
-        value = filters.get(name)
-        known_values = () if value is None else bank.values(column)
-        if value is not None and known_values and value not in known_values:
-            raise ConfigError.unknown(name, value, known_values)
-        wanted[column] = value
-    return bank.find(**wanted)
+    wanted: dict[str, Any] = {column: filters.get(name) for name, column in FILTERS.items()}
+    found = bank.find(database=database, status=CardStatus(status) if status else None, **wanted)
+    if not found:
+        _require_known_values(bank.find(database=database), filters)
+    return found
+
+
+def _require_known_values(cards: Iterable[Card], filters: Mapping[str, str | None]) -> None:
+    """Refuse a value that none of the cards has; other databases' values are not named."""
+    values = [{"signal": card.admission.signal, "by": card.admission.by, "writer": card.writer} for card in cards]
+    for name in FILTERS:
+        known, value = {str(held[name]) for held in values}, filters.get(name)
+        if value is not None and known and value not in known:
+            raise ConfigError.unknown(name, value, known)
 
 
 def matching_cards(workspace: Workspace, status: CardStatus, filters: Mapping[str, str | None]) -> list[Card]:
@@ -87,6 +96,15 @@ def set_status(workspace: Workspace, cards: Iterable[Card], status: CardStatus, 
     kept = kept_reason(workspace, (card.database for card in chosen), reason)
     names = list(dict.fromkeys(card.id for card in chosen))
     return workspace.store.bank.set_statuses(names, status, by=by, reason=kept)
+
+
+def moment(since: str) -> str:
+    """Check a day or time from which on cards are meant."""
+    try:
+        datetime.fromisoformat(since)
+    except ValueError:
+        raise ConfigError(f"since: {since!r} is not a day or time such as 2026-03-01 or 2026-03-01T08:00") from None
+    return since
 
 
 def kept_reason(workspace: Workspace, databases: Iterable[str], reason: str) -> str:

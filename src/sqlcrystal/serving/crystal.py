@@ -372,10 +372,11 @@ class Crystal:
         preview: bool = False,
     ) -> Revoked:
         """Undo a verifier: its cards leave service, its verdicts fall; with `preview` only tell which would."""
-        from sqlcrystal.serving.cards import kept_reason
+        from sqlcrystal.serving.cards import kept_reason, moment
 
         if by is None and signal is None and since is None:
             raise UserError("revoke: give one or more of by, signal, since")
+        since = None if since is None else moment(since)
         person = self._person(revoked_by)
         name = self._one_or_all(database, Scope.MANAGE)
         store = lookups.existing_store(self.workspace)
@@ -563,7 +564,7 @@ class Crystal:
     def _one_or_all(self, database: str | None, scope: Scope = Scope.ASK) -> str | None:
         """Name one database, or none for all of them: at the keyboard all may be meant, elsewhere one must be."""
         if self.caller.local:
-            return None if database is None else self.workspace.known_name(database)
+            return None if database is None else lookups.kept_database(self.workspace, database)
         return self.database(database, scope)
 
     def _set_status(
@@ -584,8 +585,7 @@ class Crystal:
         if ids is not None:
             named = [self._card(name, Scope.MANAGE) for name in ids]
             changing = [card for card in named if card.status is not status]
-            cards.set_status(self.workspace, changing, status, by=person, reason=reason)
-            return [self.store.bank.get(card.id) for card in named]
+            return cards.set_status(self.workspace, changing, status, by=person, reason=reason)
         database = self._one_or_all(filters.pop("database", None), Scope.MANAGE)
         with self.store.transaction():
             changing = cards.matching_cards(self.workspace, status, {**filters, "database": database})

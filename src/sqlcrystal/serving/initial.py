@@ -21,7 +21,7 @@ _NAMED = re.compile(r"(?P<name>[^=:/\\]+)=(?P<url>.+)")
 
 
 class Choices(Struct, frozen=True, kw_only=True):
-    """What a team decides at the start."""
+    """The choices of a team at the start."""
 
     databases: Mapping[str, str]
     model: str = "qwen2.5-coder-1.5b"
@@ -30,7 +30,7 @@ class Choices(Struct, frozen=True, kw_only=True):
 
 
 def named_databases(given: list[str]) -> dict[str, str]:
-    """`NAME=URL`, or a URL or path whose last part is the name."""
+    """Read `NAME=URL`, or a URL or path whose last part is the name."""
     databases: dict[str, str] = {}
     for text in given:
         named = _NAMED.fullmatch(text)

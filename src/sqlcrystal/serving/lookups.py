@@ -33,6 +33,16 @@ def database_for(workspace: Workspace, caller: Caller, name: str | None, scope: 
     return name
 
 
+def kept_database(workspace: Workspace, name: str) -> str:
+    """Name a database that settings or the store know, as its cards do; at the keyboard also by its URL or file."""
+    known_as = workspace.known_name(name)
+    known = {*workspace.names(), *(place.database for place in workspace.known_places())}
+    known.update(workspace.store.bank.all_databases() if workspace.store_exists() else ())
+    if known_as not in known:
+        raise ConfigError.unknown("database", known_as, known)
+    return known_as
+
+
 def answer_for(
     workspace: Workspace, caller: Caller, name: str, scope: Scope = Scope.ASK, *, person: str = ""
 ) -> AnswerRecord:

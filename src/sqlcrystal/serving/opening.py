@@ -1,14 +1,15 @@
-"""The Crystal that a person at a terminal means: of sqlcrystal.toml, or of what they say and the store knows."""
+"""Opens the Crystal that a person at a terminal means: of sqlcrystal.toml, or of their options and the store."""
 
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from sqlcrystal.config import TEAM_FILE, TeamFile, read_team
+from sqlcrystal.config.team import DEFAULT_STORE
+from sqlcrystal.errors import ConfigError
 from sqlcrystal.serving.crystal import Crystal
 from sqlcrystal.serving.locations import absolute
-
-DEFAULT_STORE = "sqlcrystal.db"
+from sqlcrystal.serving.lookups import existing_store
 
 
 def open_crystal(
@@ -17,9 +18,15 @@ def open_crystal(
     db: str | None = None,
     name: str | None = None,
     model: str | None = None,
+    api_key_env: str | None = None,
     replay: bool = False,
+    existing: bool = False,
 ) -> tuple[Crystal, str | None]:
-    """A Crystal, and the database that `db` means in it; None when none was named and the caller may not need one."""
+    """Open a Crystal, and name the database that `db` means in it; None when none was named.
+
+    `name` gives the database another name than its own; `existing` refuses a store that is not there yet, for actions
+    that would find nothing in it.
+    """
     configured = Path(TEAM_FILE).is_file()
     team = read_team() if configured else TeamFile(store=absolute(DEFAULT_STORE))
     if store:
@@ -28,9 +35,15 @@ def open_crystal(
         team = replace(team, model=model)
     crystal = Crystal(team)
     try:
+        if existing:
+            existing_store(crystal.workspace)
         if not model and not configured:
             last = next((place.model for place in crystal.workspace.known_places() if place.model), None)
             crystal.workspace.ask_with(last or team.model)
+        if api_key_env:
+            from sqlcrystal.config import with_key
+
+            crystal.workspace.ask_with(with_key(crystal.workspace.team.model, api_key_env))
         crystal.workspace.allow(replay=replay)
         if db is None:
             return crystal, None
@@ -39,3 +52,16 @@ def open_crystal(
         crystal.close()
         raise
     return crystal, database
+
+
+def open_service(
+    settings: Path, *, db: str | None = None, model: str | None = None, store: str | None = None
+) -> Crystal:
+    """Open the Crystal that a service serves: of a settings file, or without one of a database, model and store."""
+    if settings.is_file() or settings != Path(TEAM_FILE):
+        if db or model or store:
+            raise ConfigError(f"--db, --model, --store: {settings} says these; leave them out or move it away")
+        return Crystal.open(settings)
+    if db is None:
+        raise ConfigError(f"serve: no {TEAM_FILE} here; give --db FILE or URL, or run: sqlcrystal init")
+    return Crystal.over(db, model=model, store=store or DEFAULT_STORE)

@@ -140,6 +140,10 @@ class Workspace:
         """Give the settings of a database that settings or this session name."""
         return self._named_here.get(name) or self.team.databases.get(name)
 
+    def knows(self, name: str) -> bool:
+        """Tell whether a database can be opened by its name."""
+        return self.entry(name) is not None or self._place(name) is not None
+
     def _place(self, name: str) -> "DatabaseLocation | None":
         return next((place for place in self.known_places() if place.database == name), None)
 

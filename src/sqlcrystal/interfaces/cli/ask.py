@@ -1,27 +1,43 @@
-"""`sqlcrystal ask|confirm|reject|queue`: the loop of a data team."""
+"""`sqlcrystal ask|confirm|reject|queue`: the loop of a data team, and answers as people read them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sqlcrystal.escaping import visible
-from sqlcrystal.interfaces.cli.answer_pages import correction_lines, rejection_lines, ruling_lines
-from sqlcrystal.interfaces.cli.answering import answer_question
-from sqlcrystal.interfaces.cli.crystal_access import opened_crystal, ready_model
-from sqlcrystal.interfaces.cli.crystal_options import AnswerId, By, Db, Model, Name, Note
-from sqlcrystal.interfaces.cli.options import ApiKeyEnv
+from sqlcrystal.interfaces.cli.options import (
+    AnswerId,
+    ApiKeyEnv,
+    By,
+    Db,
+    Json,
+    Model,
+    Name,
+    Note,
+    Where,
+    opened_crystal,
+    read_question,
+    ready_model,
+)
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
-from sqlcrystal.interfaces.cli.store_access import Json, Where
+from sqlcrystal.types import Execution, Failure, Row
 
 if TYPE_CHECKING:
-    from sqlcrystal.bank import Proposal, Waiting
+    from sqlcrystal.config import Prices
+    from sqlcrystal.serving import Correction, Rejection, Ruling, ServedAnswer
+
+WIDEST_CELL = 40
+ROWS_SHOWN = 20
 
 
 def register(app: typer.Typer) -> None:
     """Attach the commands."""
     for command in (ask, confirm, reject, queue):
         app.command()(command)
+
+
+# ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def ask(
@@ -39,25 +55,24 @@ def ask(
         bool, typer.Option("--replay", help="A question confirmed before may be served without a model call.")
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show what was tried before.")] = False,
-    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = 20,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = ROWS_SHOWN,
     store: Where = None,
     json: Json = False,
 ) -> None:
     """Answer a question with memory. Shows the SQL, its rows, the cards that were used, and an answer id."""
-    answer_question(
-        question,
-        db=db,
-        name=name,
-        model=model,
-        api_key_env=api_key_env,
-        by=by,
-        memory=memory,
-        replay=replay,
-        trace=trace,
-        rows=rows,
-        store=store,
-        json=json,
-    )
+    text = read_question(question)
+    opened = opened_crystal(store, db=db, name=name, model=model, api_key_env=api_key_env, replay=replay)
+    with opened as (crystal, database):
+        ready_model(crystal.model_spec)
+        answer = crystal.ask(text, database, by=by, memory=memory)
+        prices = crystal.prices
+    if json:
+        print_json(answer.document(trace=trace))
+    else:
+        _print(trace_lines(answer) if trace else ())
+        _print(answer_lines(answer, rows=rows, prices=prices))
+    if answer.error:
+        raise typer.Exit(1)
 
 
 def confirm(
@@ -93,24 +108,18 @@ def reject(
     json: Json = False,
 ) -> None:
     """Say that an answer is wrong. Give the right SQL, or let a repair propose one for you to confirm."""
-    opened = opened_crystal(store, db=db, model=model, api_key_env=api_key_env)
-    with opened as (crystal, _):
+    ruling: Ruling
+    with opened_crystal(store, db=db, model=model, api_key_env=api_key_env) as (crystal, _):
         if sql is not None:
-            corrected = crystal.correct(answer, sql, by=by, note=note)
-            document = {**_ruling_document(corrected.ruling), "sql": corrected.sql}
-            document |= {"columns": corrected.rows.columns, "rows": corrected.rows.rows}
-            lines = correction_lines(corrected)
+            ruling = crystal.correct(answer, sql, by=by, note=note)
+            lines = correction_lines(ruling)
         else:
             if repair:
-                ready_model(crystal.workspace.team.model)
-            rejected = crystal.reject(answer, by=by, note=note, repair=repair)
-            document = {**_ruling_document(rejected.ruling), "proposal": None}
-            if rejected.proposal is not None and rejected.rows is not None:
-                proposed = {"id": rejected.proposal.id, "sql": rejected.proposal.sql}
-                document["proposal"] = {**proposed, "columns": rejected.rows.columns, "rows": rejected.rows.rows}
-            lines = rejection_lines(rejected, repair=repair)
+                ready_model(crystal.model_spec)
+            ruling = crystal.reject(answer, by=by, note=note, repair=repair)
+            lines = rejection_lines(ruling, repair=repair)
     if json:
-        print_json(document)
+        print_json(ruling)
     else:
         _print(lines)
 
@@ -127,22 +136,15 @@ def queue(
     First comes what is asked often, contradicted by a near card or answered differently.
     """
     with opened_crystal(store, db=db) as (crystal, database):
-        waiting = crystal.queue(database if db else None, limit=limit)
-        proposals = crystal.proposals(database if db else None)
+        waiting = crystal.queue(database, limit=limit)
+        proposals = [] if json else crystal.proposals(database)
     if json:
-        print_json([_waiting_document(entry, proposals) for entry in waiting])
+        print_json(waiting)
         return
     print_lines(
         ["answer", "database", "asked", "spread", "conflict", "question"],
         [
-            (
-                entry.answer.id,
-                entry.answer.database,
-                entry.asked,
-                f"{entry.spread:.2f}",
-                f"{entry.conflict:.2f}",
-                visible(entry.answer.question),
-            )
+            (entry.id, entry.database, entry.asked, f"{entry.spread:.2f}", f"{entry.conflict:.2f}", entry.question)
             for entry in waiting
         ],
     )
@@ -152,28 +154,131 @@ def queue(
     )
 
 
-def _waiting_document(entry: "Waiting", proposals: Iterable["Proposal"]) -> dict[str, object]:
-    return {
-        "id": entry.answer.id,
-        "database": entry.answer.database,
-        "question": entry.answer.question,
-        "sql": entry.answer.sql,
-        "at": entry.answer.at,
-        "asked": entry.asked,
-        "spread": entry.spread,
-        "conflict": entry.conflict,
-        "error": entry.answer.error,
-        "proposals": [proposal.id for proposal in proposals if proposal.answer == entry.answer.id],
-    }
-
-
-def _ruling_document(ruling: object) -> dict[str, object]:
-    import msgspec
-
-    document: dict[str, object] = msgspec.to_builtins(ruling)
-    return document
-
-
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
         print(line)
+
+
+# ── answers and verdicts as lines ────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer_lines(answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Prices | None" = None) -> Iterator[str]:
+    """Write the SQL, the rows, the cards and the cost, and a stored query that is offered in its place."""
+    yield visible(answer.sql) if answer.sql else "the reply held no SQL"
+    yield ""
+    if answer.error:
+        yield f"it does not run: {visible(answer.error)}"
+    else:
+        yield from row_lines(answer.columns, answer.rows or (), shown=rows)
+    yield ""
+    for card in answer.cards:
+        yield f"card {card.id}  {card.score:.2f}  {card.signal} {visible(card.by)}  {visible(card.question)}"
+    if answer.checked:
+        yield f"checked: {visible(answer.checked)}"
+    yield answer.cost_line() + _money(answer, prices)
+    if answer.card:
+        yield f"banked as card {answer.card}"
+    elif answer.error:
+        yield f'give the right SQL: sqlcrystal reject {answer.id} --sql "…"'
+    else:
+        yield f'right: sqlcrystal confirm {answer.id}   wrong: sqlcrystal reject {answer.id} [--sql "…"] [--note "…"]'
+    if answer.offer is not None:
+        exchanged = ", ".join(f"{visible(old)} → {visible(new)}" for old, new in answer.offer.exchanged)
+        yield f"card {answer.offer.card} with {exchanged} returns something else:"
+        yield f"  {visible(answer.offer.sql)}"
+        yield f"to take that instead: sqlcrystal confirm {answer.offer.id}"
+
+
+def trace_lines(answer: "ServedAnswer") -> Iterator[str]:
+    """Write the first attempt, every probe and every round that led to an answer."""
+    if answer.trace is None:
+        return
+    attempt = answer.trace.attempt
+    yield f"first attempt: {_one_line(attempt.sql or 'no SQL in the reply')}"
+    for number, turn in enumerate(answer.trace.rounds, start=1):
+        for probe in turn.probes:
+            yield f"  probe: {_one_line(probe.sql)} → {_outcome(probe.execution)}"
+        outcome = "taken" if turn.accepted else "not taken"
+        yield f"round {number} ({outcome}): {_one_line(turn.sql or 'no SQL in the reply')} → {_outcome(turn.execution)}"
+    yield ""
+
+
+def ruling_lines(ruling: "Ruling") -> Iterator[str]:
+    """Write a verdict with the card it made and the cards it took out."""
+    repeated = "" if ruling.new else " (as was said before)"
+    by = visible(ruling.by)
+    yield f"{ruling.verdict}: answer {ruling.id} is card {ruling.card} of {ruling.database}, by {by}{repeated}"
+    if ruling.replaced:
+        yield f"no longer served: card {', '.join(ruling.replaced)}"
+    if not ruling.memory:
+        yield "it had been answered without memory"
+
+
+def correction_lines(correction: "Correction") -> Iterator[str]:
+    """Write the rows of the user's SQL, and its card."""
+    yield from row_lines(correction.columns, correction.rows, shown=ROWS_SHOWN)
+    yield from ruling_lines(correction)
+
+
+def rejection_lines(rejection: "Rejection", *, repair: bool) -> Iterator[str]:
+    """Write a rejection with the answer that a repair proposed."""
+    yield f"rejected: answer {rejection.id} of {rejection.database}, by {visible(rejection.by)}"
+    if rejection.replaced:
+        yield f"no longer served: card {', '.join(rejection.replaced)}"
+    proposal = rejection.proposal
+    if proposal is not None:
+        yield f"\nproposed, not yet a card:\n{visible(proposal.sql)}\n"
+        yield from row_lines(proposal.columns, proposal.rows, shown=ROWS_SHOWN)
+        yield f"\nright: sqlcrystal confirm {proposal.id}"
+        return
+    if repair:
+        trouble = f"nothing could be proposed ({visible(rejection.trouble)})" if rejection.trouble else ""
+        found = trouble or "the repair found nothing else"
+        yield f'{found}; give the right SQL: sqlcrystal reject {rejection.id} --sql "…"'
+
+
+def row_lines(columns: Sequence[str], rows: Sequence[Row], *, shown: int) -> Iterator[str]:
+    """Set rows in aligned columns, numbers flush right, long cells cut."""
+    cells = [[_cell(cell) for cell in row] for row in rows[:shown]]
+    head = [_one_line(column)[:WIDEST_CELL] for column in columns]
+    widths = [max(map(len, [head[column], *(row[column] for row in cells)])) for column in range(len(head))]
+    right = [
+        bool(rows) and all(isinstance(row[column], int | float) for row in rows[:shown]) for column in range(len(head))
+    ]
+    for line in [head, ["-" * width for width in widths], *cells]:
+        aligned = [
+            cell.rjust(width) if flush else cell.ljust(width)
+            for cell, width, flush in zip(line, widths, right, strict=True)
+        ]
+        yield "  ".join(aligned).rstrip()
+    more = len(rows) - len(cells)
+    yield f"({_rows(len(rows))}{f', {more:,} not shown' if more else ''})"
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def _money(answer: "ServedAnswer", prices: "Prices | None") -> str:
+    if prices is None or not (prices.prompt or prices.completion) or not answer.calls:
+        return ""
+    cost = (answer.prompt_tokens * prices.prompt + answer.completion_tokens * prices.completion) / 1e6
+    return f", cost {cost:.6f}"
+
+
+def _outcome(execution: Execution | None) -> str:
+    if execution is None:
+        return "nothing"
+    if isinstance(execution, Failure):
+        return f"{execution.kind}: {_one_line(execution.message)}"
+    first = ", ".join("|".join(map(_cell, row)) for row in execution.rows[:3])
+    return f"{_rows(len(execution.rows))}{f': {first}' if first else ''}"
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else _one_line(str(value))
+    return text if len(text) <= WIDEST_CELL else text[: WIDEST_CELL - 1] + "…"
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split()))

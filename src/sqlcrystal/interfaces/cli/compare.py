@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sqlcrystal.interfaces.cli.options import Json
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def compare(
     ] = "cr2",
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples, for two-stage.")] = 10_000,
     rng_seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json: Json = False,
 ) -> None:
     """Compare arms on the same questions. Prints the difference b - a, its 95 % interval, p, fixes and breaks.
 
@@ -105,7 +106,7 @@ def _print_pair(comparison: "Comparison", arms: tuple[str, ...], files: list[Pat
 
 
 def _lines(comparison: "Comparison") -> list[str]:
-    """What the difference rests on, and how far it can be trusted."""
+    """Write the data that the difference rests on, and how far it can be trusted."""
     seeds = f", {comparison.n_seeds} seeds; {comparison.status}" if comparison.n_seeds else ""
     lines = [f"{comparison.n} pairs, {comparison.n_questions} questions, {comparison.n_databases} databases{seeds}"]
     if comparison.unevaluable:

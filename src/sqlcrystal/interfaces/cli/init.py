@@ -8,8 +8,8 @@ import typer
 
 from sqlcrystal.errors import UserError
 from sqlcrystal.escaping import visible
+from sqlcrystal.interfaces.cli.options import Json
 from sqlcrystal.interfaces.cli.output import print_json
-from sqlcrystal.interfaces.cli.store_access import Json
 
 
 def register(app: typer.Typer) -> None:

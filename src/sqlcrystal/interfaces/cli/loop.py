@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.escaping import visible
-from sqlcrystal.interfaces.cli.answer_pages import (
-    answer_lines,
-    correction_lines,
-    offer_lines,
-    rejection_lines,
-    ruling_lines,
-    trace_lines,
-)
-from sqlcrystal.interfaces.cli.crystal_access import opened_crystal, ready_model
+from sqlcrystal.interfaces.cli.ask import answer_lines, correction_lines, rejection_lines, ruling_lines, trace_lines
+from sqlcrystal.interfaces.cli.options import opened_crystal, ready_model
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal, ServedAnswer
@@ -31,7 +24,7 @@ Else: /db NAME, FILE or URL   /queue   /help   /quit"""
 def prompt_loop() -> None:
     """Read lines until the end of input or /quit."""
     with opened_crystal(None) as (crystal, _):
-        ready_model(crystal.workspace.team.model)
+        ready_model(crystal.model_spec)
         loop = Loop(crystal)
         with _history(loop):
             print(HELP)
@@ -45,11 +38,11 @@ def prompt_loop() -> None:
 
 
 class Loop:
-    """What the prompt knows between two lines: the database, the last answer, and a proposal to decide on."""
+    """The state of a prompt between two lines: the database, the last answer, and a proposal to decide on."""
 
     def __init__(self, crystal: "Crystal") -> None:
         self.crystal = crystal
-        names = crystal.workspace.names()
+        names = crystal.database_names()
         self.database = names[0] if len(names) == 1 else None
         self.answer: ServedAnswer | None = None
         self.proposal: str | None = None
@@ -66,7 +59,7 @@ class Loop:
         }
 
     def take(self, line: str) -> None:
-        """One line: a command or a question; whatever goes wrong is a line, and the loop goes on."""
+        """Take one line, a command or a question; an error is a line, and the loop goes on."""
         words = line.strip()
         if not words:
             return
@@ -89,8 +82,7 @@ class Loop:
         """Answer, and remember the answer for a verdict."""
         answer = self.crystal.ask(question, self.database)
         self.answer, self.proposal, self.database = answer, None, answer.database
-        yield from answer_lines(answer, rows=20, prices=self.crystal.workspace.team.prices)
-        yield from offer_lines(answer)
+        yield from answer_lines(answer, prices=self.crystal.prices)
 
     def confirm(self, _: str) -> Iterable[str]:
         """Vouch for the proposal, or else for the last answer."""
@@ -108,14 +100,14 @@ class Loop:
 
     def choose(self, name: str) -> Iterable[str]:
         """Go on with another database."""
-        self.database = self.crystal.workspace.choose(name or None)
+        self.database = self.crystal.database(name or None)
         self.answer = self.proposal = None
         return [f"asking {self.database}"]
 
     def queue(self, _: str) -> Iterable[str]:
-        """What waits for a verdict."""
+        """List what waits for a verdict."""
         for waiting in self.crystal.queue(self.database, limit=10):
-            yield f"{waiting.answer.id}  asked {waiting.asked}  {visible(waiting.answer.question)}"
+            yield f"{waiting.id}  asked {waiting.asked}  {visible(waiting.question)}"
 
     def quit(self, _: str) -> Iterable[str]:
         """Leave."""

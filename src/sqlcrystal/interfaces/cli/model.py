@@ -8,12 +8,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from sqlcrystal.interfaces.cli.options import ApiKeyEnv
+from sqlcrystal.interfaces.cli.options import ApiKeyEnv, Json
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 
 model_app = typer.Typer(help="The embedded models: list, pull, check.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 CHECK_QUESTION = (
     "CREATE TABLE boat (boat_id INTEGER PRIMARY KEY, name TEXT, built INTEGER);\n\n"

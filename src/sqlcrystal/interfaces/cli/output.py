@@ -1,4 +1,4 @@
-"""What commands print: one JSON document on stdout, tables for people, progress on stderr."""
+"""Output of commands: one JSON document on stdout, tables for people, progress on stderr."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 def print_lines(
     columns: Sequence[str], rows: Sequence[Sequence[object]], *, shortened: Mapping[str, str] | None = None
 ) -> None:
-    """One line per row: cut to the terminal's width there, whole and tab-separated when piped.
+    """Print one line per row: cut to the terminal's width there, whole and tab-separated when piped.
 
     In a terminal only the last column is cut, and a cell stands as `shortened` says.
     """
@@ -67,7 +67,7 @@ def print_lines(
 
 
 def progress(*, disable: bool = False) -> "Progress":
-    """A progress bar on stderr, silent when stderr is not a terminal."""
+    """Make a progress bar on stderr, silent when stderr is not a terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

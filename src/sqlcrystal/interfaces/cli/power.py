@@ -1,4 +1,4 @@
-"""`sqlcrystal power`: what a study can find out, how large it must be, and what it costs, before it is run."""
+"""`sqlcrystal power`: the effect that a study can find, its size and its cost, before it is run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sqlcrystal.errors import ConfigError
+from sqlcrystal.interfaces.cli.options import Json
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from sqlcrystal.measurement.effort import CallProfile
     from sqlcrystal.measurement.power import ExpectedInterval
-    from sqlcrystal.measurement.prospect import Prospect
+    from sqlcrystal.measurement.prospect import Curve, Prospect
     from sqlcrystal.measurement.truth import Truth
+    from sqlcrystal.study.report.drawing import Figure
+
+TICKS = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 5))
 
 
 def power(
@@ -71,7 +77,7 @@ def power(
     studies: Annotated[int, typer.Option(min=50, help="Simulated studies.")] = 1000,
     rng_seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write power.json and its figure.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    json: Json = False,
 ) -> None:
     """Say how large a study must be.
 
@@ -131,12 +137,11 @@ def _known(truth: str, contrast: str) -> "tuple[Truth, CallProfile, int]":
 def _write(out: Path, foreseen: "Prospect") -> None:
     import msgspec
 
-    from sqlcrystal.interfaces.cli.power_figure import power_figure
     from sqlcrystal.study.report.drawing import files
 
     out.mkdir(parents=True, exist_ok=True)
     (out / "power.json").write_bytes(msgspec.json.format(msgspec.json.encode(foreseen), indent=2))
-    for kind, drawn in files(power_figure(foreseen)).items():
+    for kind, drawn in files(_figure(foreseen)).items():
         (out / f"power.{kind}").write_bytes(drawn)
 
 
@@ -152,7 +157,7 @@ def _print(foreseen: "Prospect") -> None:
 
 
 def _answers(foreseen: "Prospect") -> list[tuple[str, str]]:
-    """What the design can tell."""
+    """List what the design can tell."""
     forecast = foreseen.forecast
     rows = [
         (
@@ -185,7 +190,7 @@ def _answers(foreseen: "Prospect") -> list[tuple[str, str]]:
 
 
 def _within(family: int) -> str:
-    """The family that a power holds in."""
+    """Name the family that a power holds in."""
     return f", at {5 / family:.2g} %: Holm's first step over {family} contrasts" if family > 1 else ""
 
 
@@ -196,7 +201,7 @@ def _expected(expected: "ExpectedInterval") -> str:
 
 
 def _sizes(foreseen: "Prospect") -> list[tuple[str, str]]:
-    """What the lift needs."""
+    """List the sizes that the lift needs."""
     again = "draws of the folds" if foreseen.forecast.design.folds else "seeds"
     names = {"databases": "databases", "questions": "questions a database", "seeds": again}
     return [
@@ -209,7 +214,7 @@ def _sizes(foreseen: "Prospect") -> list[tuple[str, str]]:
 
 
 def _costs(foreseen: "Prospect") -> list[tuple[str, str]]:
-    """What it takes."""
+    """List calls, tokens and hours."""
     cost = foreseen.effort
     hours = "unknown; give --seconds-per-call" if cost.hours is None else f"{cost.hours:,.1f}"
     return [
@@ -221,6 +226,70 @@ def _costs(foreseen: "Prospect") -> list[tuple[str, str]]:
 
 def _interval(ends: tuple[float, float], digits: int = 2) -> str:
     return f"[{ends[0]:+.{digits}f}, {ends[1]:+.{digits}f}]"
+
+
+def _figure(foreseen: "Prospect") -> "Figure":
+    """Draw power against the lift, and the detectable lift against databases, as a report's figures are drawn."""
+    from sqlcrystal.study.report.drawing import Figure, Panel
+
+    design = foreseen.forecast.design
+    caption = (
+        f"Planned by {foreseen.truth}: standard deviation of the lift between databases {design.spread_pp:.2f} pp,"
+        f" {100 * design.held_out:.0f} % held out. Two-sided 5 % test clustered by database."
+    )
+    return Figure(
+        "power",
+        "What a study of this kind can find out",
+        caption,
+        (Panel(lambda axes: _powers(axes, foreseen), 3.4), Panel(lambda axes: _detectable(axes, foreseen), 3.4)),
+    )
+
+
+def _powers(axes: "Axes", foreseen: "Prospect") -> None:
+    from sqlcrystal.study.report.drawing import QUIET
+
+    design = foreseen.forecast.design
+    axes.axhline(100 * foreseen.power_wanted, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
+    axes.axvline(design.lift_pp, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
+    _draw(axes, foreseen.power_by_lift, scale=100)
+    axes.set_xlabel("True lift (percentage points)")
+    axes.set_ylabel("Power (%)")
+    axes.set_ylim(0, 102)
+    axes.set_title(f"(a) {design.seeds} seeds")
+    axes.legend(loc="lower right")
+
+
+def _detectable(axes: "Axes", foreseen: "Prospect") -> None:
+    from sqlcrystal.study.report.drawing import QUIET
+
+    axes.axhline(foreseen.forecast.design.lift_pp, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
+    _draw(axes, foreseen.detectable_by_databases, scale=1)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.minorticks_off()
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        ticks = [tick for tick in TICKS if low <= tick <= high]
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel("Databases")
+    axes.set_ylabel("Lift found with 80 % power (pp)")
+    axes.set_title("(b) What more databases buy")
+    axes.legend(loc="upper right")
+
+
+def _draw(axes: "Axes", curves: "tuple[Curve, ...]", *, scale: float) -> None:
+    from sqlcrystal.study.report.drawing import MARKERS, PALETTE
+
+    for index, curve in enumerate(curves):
+        axes.plot(
+            curve.x,
+            [scale * y for y in curve.y],
+            color=PALETTE[index],
+            marker=MARKERS[index],
+            markevery=5,
+            markersize=4,
+            linewidth=1.6,
+            label=curve.name,
+        )
 
 
 def register(app: typer.Typer) -> None:

@@ -8,12 +8,11 @@ from typing import Annotated
 import typer
 
 from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.interfaces.cli.options import ApiKeyEnv
+from sqlcrystal.interfaces.cli.options import ApiKeyEnv, Json
 from sqlcrystal.interfaces.cli.output import print_json, print_lines, print_table
 
 recording_app = typer.Typer(help="Recordings of model calls: stats, merge, prune, export, verify.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Source = Annotated[Path, typer.Argument(help="A recording: a working .sqlite or a shipped .jsonl.xz.")]
 
 

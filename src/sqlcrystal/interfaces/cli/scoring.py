@@ -1,10 +1,16 @@
-"""What `sqlcrystal score` does once its arguments are read: load, judge, print; kept free of what is slow to import."""
+"""Scores files for `sqlcrystal score`, and reads its plain arguments without the command-line library.
+
+The library takes 0.16 of the 0.56 s of processor time in which a file is scored (LOG.md), which users of other
+evaluators would miss. The reader takes only what it is sure of: an option by its whole name with a value that converts.
+For everything else (help, a mistake, `--name=value`) it says None, and the library reads the arguments and finds the
+words for the mistake.
+"""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.benchmarks.evaluate import score_predictions
@@ -21,6 +27,49 @@ if TYPE_CHECKING:
     from sqlcrystal.benchmarks.evaluate import Scoring
     from sqlcrystal.scoring.report import Report
 
+VALUES: dict[str, Callable[[str], object]] = {
+    "--benchmark": str,
+    "--data": Path,
+    "--rule": str,
+    "--out": Path,
+    "--jobs": int,
+    "--timeout": float,
+}
+LISTS = {"--databases", "--database"}
+FLAGS = {"--skip-missing": "skip_missing", "--json": "json"}
+
+
+def quick_score(arguments: Sequence[str]) -> dict[str, Any] | None:
+    """Read the arguments of `score_files`, or give None when the library has to read them."""
+    settings: dict[str, Any] = {"predictions": []}
+    waiting = list(reversed(arguments))
+    while waiting:
+        word = waiting.pop()
+        if word in FLAGS:
+            settings[FLAGS[word]] = True
+        elif not word.startswith("-"):
+            settings["predictions"].append(Path(word))
+        elif not waiting or waiting[-1].startswith("-") or not _take(settings, word, waiting.pop()):
+            return None
+    if not settings["predictions"] or "benchmark" not in settings:
+        return None
+    return settings if settings.get("jobs", 1) >= 1 and settings.get("timeout", 1.0) >= 0.001 else None
+
+
+def _take(settings: dict[str, Any], option: str, value: str) -> bool:
+    """Note the value of an option that is known and whose value converts."""
+    name = option.removeprefix("--")
+    if option in LISTS:
+        settings.setdefault(name, []).append(value)
+        return True
+    if option not in VALUES:
+        return False
+    try:
+        settings[name] = VALUES[option](value)
+    except ValueError:
+        return False
+    return True
+
 
 def score_files(
     predictions: Sequence[Path],
@@ -34,7 +83,7 @@ def score_files(
     out: Path | None = None,
     jobs: int | None = None,
     timeout: float = 30.0,
-    as_json: bool = False,
+    json: bool = False,
 ) -> None:
     """Score the files on the benchmark and print how they did."""
     rule_named(rule)
@@ -64,12 +113,12 @@ def score_files(
         _write_csv(out, results)
     tell_missing(results[0].report.missing_databases, results[0].report.left_out)
     _tell_fenced(files)
-    _print_scores(results, as_json=as_json)
+    _print_scores(results, json=json)
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A callback (done, total) with a bar on stderr, whose thread starts at the first call: after forking."""
+    """Give a callback (done, total) with a bar on stderr, whose thread starts at the first call: after forking."""
     with ExitStack() as stack:
         bars: list[tuple[Progress, TaskID]] = []
 
@@ -114,9 +163,9 @@ def _write_csv(out: Path, results: Sequence["Scoring"]) -> None:
         raise DataError(f"--out: {out} cannot be written ({error.strerror})") from None
 
 
-def _print_scores(results: Sequence["Scoring"], *, as_json: bool) -> None:
+def _print_scores(results: Sequence["Scoring"], *, json: bool) -> None:
     reports = [result.report for result in results]
-    if as_json:
+    if json:
         print_json(reports[0] if len(reports) == 1 else {**_shared(reports[0]), "files": reports})
         return
     for report in reports:

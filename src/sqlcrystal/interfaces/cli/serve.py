@@ -1,18 +1,18 @@
-"""`sqlcrystal serve` and `sqlcrystal mcp`: the service, and the tools for an assistant on this machine."""
+"""`sqlcrystal serve|mcp|token`: the service, the tools for an assistant on this machine, and access tokens."""
 
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from sqlcrystal.config import TEAM_FILE
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.interfaces.cli.store_access import current_user
+from sqlcrystal.interfaces.cli.options import Json, Where, opened_crystal
+from sqlcrystal.interfaces.cli.output import print_json, print_lines
 
-if TYPE_CHECKING:
-    from sqlcrystal.serving import Crystal
+token_app = typer.Typer(help="Access tokens of the service: make, list and revoke them.")
 
 Settings = Annotated[Path, typer.Option("--config", help="The settings of the team.")]
 Database = Annotated[str | None, typer.Option("--db", help="Without settings: a database by URL or path.")]
@@ -24,9 +24,10 @@ AllowWrite = Annotated[bool, typer.Option("--allow-write", help="Let MCP clients
 
 
 def register(app: typer.Typer) -> None:
-    """Attach the commands."""
+    """Attach the commands and the group."""
     app.command()(serve)
     app.command()(mcp)
+    app.add_typer(token_app, name="token", no_args_is_help=True)
 
 
 def serve(
@@ -41,8 +42,10 @@ def serve(
     studies: Annotated[Path, typer.Option(help="The folder with study runs whose reports the page shows.")] = Path(
         "runs"
     ),
-    at_once: Annotated[int, typer.Option(help="Questions worked on at a time, per database.", min=1)] = 4,
-    waiting: Annotated[int, typer.Option(help="Questions that may wait, per database.", min=0)] = 50,
+    concurrency: Annotated[int, typer.Option(help="Questions worked on at a time, per database.", min=1)] = 4,
+    at_once: Annotated[int | None, typer.Option(hidden=True, help="The old name of --concurrency.", min=1)] = None,
+    queue_size: Annotated[int, typer.Option(help="Questions that may wait, per database.", min=0)] = 50,
+    waiting: Annotated[int | None, typer.Option(hidden=True, help="The old name of --queue-size.", min=0)] = None,
     answer_seconds: Annotated[float, typer.Option(help="An answer that takes longer is given up.", min=1)] = 120.0,
     requests_per_minute: Annotated[int, typer.Option(help="Of one token.", min=1)] = 600,
     body_bytes: Annotated[int, typer.Option(help="The largest request body.", min=1024)] = 256 * 1024,
@@ -56,9 +59,9 @@ def serve(
     ] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
-    """Serve the web page, HTTP, MCP and an OpenAI-compatible door.
+    """Serve the web page, HTTP, MCP and an OpenAI-compatible API.
 
-    Until SIGTERM or Ctrl+C; MCP is at /mcp, the door at /v1.
+    Until SIGTERM or Ctrl+C; MCP is at /mcp, the OpenAI-compatible API at /v1.
     """
     _need("server", "fastapi", "uvicorn", "jinja2", "prometheus_client", "multipart")
     if log_level not in ("debug", "info", "warning", "error"):
@@ -67,8 +70,8 @@ def serve(
     from sqlcrystal.interfaces.server.settings import ServerSettings
 
     settings = ServerSettings(
-        at_once=at_once,
-        waiting=waiting,
+        concurrency=concurrency if at_once is None else at_once,
+        queue_size=queue_size if waiting is None else waiting,
         answer_seconds=answer_seconds,
         requests_per_minute=requests_per_minute,
         body_bytes=body_bytes,
@@ -85,7 +88,9 @@ def serve(
         with demo_crystal(store) as crystal:
             run(crystal, settings, host=host, port=port, log_level=log_level)
         return
-    with _crystal(config, db, model, store) as crystal:
+    from sqlcrystal.serving.opening import open_service
+
+    with open_service(config, db=db, model=model, store=store) as crystal:
         run(crystal, settings, host=host, port=port, log_level=log_level)
 
 
@@ -97,25 +102,13 @@ def mcp(
     store: StorePlace = None,
     allow_write: AllowWrite = False,
 ) -> None:
-    """Serve MCP tools on standard input and output. For who is at the keyboard; `serve` has them at /mcp as well."""
+    """Serve MCP tools on standard input and output. For the person at the keyboard; `serve` has them at /mcp."""
     _need("mcp", "mcp")
-    _need("server", "fastapi", "prometheus_client")
     from sqlcrystal.interfaces.mcp.over_stdio import serve_stdio
+    from sqlcrystal.serving.opening import open_service
 
-    with _crystal(config, db, model, store) as crystal:
-        serve_stdio(crystal, person=current_user(), allow_write=allow_write)
-
-
-def _crystal(config: Path, db: str | None, model: str | None, store: str | None) -> "Crystal":
-    from sqlcrystal.serving import Crystal
-
-    if config.is_file() or (config != Path(TEAM_FILE)):
-        if db or model or store:
-            raise ConfigError(f"--db, --model, --store: {config} says these; leave them out or move it away")
-        return Crystal.open(config)
-    if db is None:
-        raise ConfigError(f"serve: no {TEAM_FILE} here; give --db FILE or URL, or run: sqlcrystal init")
-    return Crystal.over(db, model=model, store=store or "sqlcrystal.db")
+    with open_service(config, db=db, model=model, store=store) as crystal:
+        serve_stdio(crystal, allow_write=allow_write)
 
 
 def _need(extra: str, *modules: str) -> None:
@@ -123,3 +116,74 @@ def _need(extra: str, *modules: str) -> None:
     if missing:
         print(f"sqlcrystal: needs {', '.join(missing)}; pip install 'sqlcrystal[{extra}]'", file=sys.stderr)
         raise typer.Exit(2)
+
+
+# ── access tokens ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@token_app.command()
+def create(
+    person: Annotated[str, typer.Argument(help="Who will hold it; their verdicts are kept under this name.")],
+    *,
+    scope: Annotated[
+        list[str] | None, typer.Option("--scope", help="ask, judge or manage; may be given again. Default: ask, judge.")
+    ] = None,
+    db: Annotated[
+        list[str] | None, typer.Option("--db", help="A database by its name; may be given again. Default: every one.")
+    ] = None,
+    days: Annotated[float | None, typer.Option("--days", help="How many days it stands. Default: without end.")] = None,
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Make a token and print it, this once. The store keeps its digest only."""
+    from sqlcrystal.bank import Scope
+
+    for name in scope or []:
+        if name not in list(Scope):
+            raise ConfigError.unknown("--scope", name, Scope)
+    scopes = [Scope(name) for name in scope or ("ask", "judge")]
+    with opened_crystal(store) as (crystal, _):
+        issued = crystal.issue_token(person, db, scopes, days=days)
+    if json:
+        print_json(issued)
+    else:
+        print(issued.token)
+
+
+@token_app.command("list")
+def list_tokens(store: Where = None, json: Json = False) -> None:
+    """List every token ever made, without the token."""
+    with opened_crystal(store, existing=True) as (crystal, _):
+        grants = crystal.tokens()
+    if json:
+        from sqlcrystal.serving.documents import TokenDocument
+
+        print_json([TokenDocument.of(grant) for grant in grants])
+        return
+    rows = [
+        (
+            grant.id,
+            grant.state,
+            grant.person,
+            grant.made_at,
+            grant.ends_at or "never",
+            " ".join(f"{database}:{scope}" for database, scope in sorted(grant.scopes)),
+        )
+        for grant in grants
+    ]
+    print_lines(["id", "state", "person", "made", "ends", "may"], rows)
+
+
+@token_app.command()
+def revoke(
+    token_id: Annotated[str, typer.Argument(help="The id that `token list` shows.")],
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """End a token at once, in every process."""
+    with opened_crystal(store, existing=True) as (crystal, _):
+        crystal.end_token(token_id)
+    if json:
+        print_json({"revoked": token_id})
+    else:
+        print(f"revoked {token_id}")

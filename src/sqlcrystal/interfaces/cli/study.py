@@ -1,4 +1,4 @@
-"""`sqlcrystal study`: run a study, go on with it, and say beforehand what it will cost."""
+"""`sqlcrystal study`: plan a study, freeze its design, run it, go on with it, and write its report."""
 
 import shlex
 import sys
@@ -22,7 +22,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from sqlcrystal.interfaces.cli.options import ApiKeyEnv
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.interfaces.cli.options import ApiKeyEnv, Json
 from sqlcrystal.interfaces.cli.output import print_json, print_lines, print_table
 from sqlcrystal.study.reporter import Reporter
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sqlcrystal.planning.foresight import Foresight
     from sqlcrystal.planning.plan import StudyPlan
     from sqlcrystal.study.opening import Finished
+    from sqlcrystal.study.report.document import Document
 
 study_app = typer.Typer(help="Controlled studies: run, plan, report.")
 
@@ -46,7 +48,6 @@ Overrides = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the file, e.g. seeds=[42]; may repeat."),
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The run's folder.", show_default="runs/NAME")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -86,7 +87,7 @@ def run(
 
 
 def _folder(file: Path, study: "StudyFile") -> Path:
-    """Where a study runs unless it is told: in the run's folder that it was named by, or in its own."""
+    """Name the folder of a study that is given none: the run's folder that it was named by, or its own."""
     return file if file.is_dir() else Path("runs") / study.name
 
 
@@ -144,8 +145,74 @@ def freeze(
     typer.echo(f"{target}: {parts}, digest {frozen.digest}")
 
 
+@study_app.command("report")
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder, e.g. runs/quarry.")],
+    *,
+    against: Annotated[
+        str | None, typer.Option("--against", help="Print the study beside published figures; choose: paper.")
+    ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option("--beside", metavar="DIR", help="Another run's folder for the tables across models; may repeat."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="What decides status, figures and sentences: cr2, jackknife or two-stage.")
+    ] = "cr2",
+    recurrence: Annotated[
+        float, typer.Option(min=0, max=1, help="Break-even: share of future questions that repeat a banked one.")
+    ] = 0.2,
+    value: Annotated[float, typer.Option(min=0, help="Break-even: what one more right answer is worth.")] = 0.01,
+    prompt_price: Annotated[float, typer.Option(min=0, help="Break-even: price of a million prompt tokens.")] = 0.1,
+    completion_price: Annotated[
+        float, typer.Option(min=0, help="Break-even: price of a million completion tokens.")
+    ] = 0.4,
+    json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
+) -> None:
+    """Write a run's report.
+
+    DIR/summary.json and DIR/report/ with index.html, report.md, tables/*.tex and *.csv, figures/*.
+    """
+    from sqlcrystal.measurement.cost import Workload
+    from sqlcrystal.study.report.write import write_report
+
+    if against not in (None, "paper"):
+        raise ConfigError.unknown("--against", against, ["paper"])
+    workload = Workload(
+        recurrence=recurrence,
+        value_per_correct=value,
+        prompt_price=prompt_price,
+        completion_price=completion_price,
+    )
+    document = write_report(
+        folder, beside=beside or (), method=method, workload=workload, against_paper=against is not None
+    )
+    if json:
+        print_json(document.summary)
+    else:
+        _print_report(document, folder)
+
+
+def _print_report(document: "Document", folder: Path) -> None:
+    """Print one screen: the three sentences, the other findings, how far the study is, and where the report lies."""
+    words = document.sentences
+    for heading, text in words.opening:
+        typer.echo(f"{heading}: {text}")
+    for line in (*words.more, *words.supported):
+        typer.echo(f"• {line}")
+    typer.echo(f"Not supported: {len(words.open)} of {len(words.open) + len(words.supported)} other comparisons.")
+    if document.against:
+        body = [row if len(row) > 1 else (row[0].upper(), "", "") for row in document.against.rows]
+        print_table(document.against.title, document.against.columns, body)
+        typer.echo(document.against.note)
+    page = folder / "report" / "index.html"
+    typer.echo(
+        f"{page}: {len(document.tables)} tables, {len(document.figures)} figures; {document.completeness.counted}"
+    )
+
+
 def _print_work(planned: "StudyPlan") -> None:
-    """What each arm sends in each setting, and all of it together."""
+    """Print the calls of each arm in each setting, and all of them together."""
     from sqlcrystal.planning.plan import PlannedWork
 
     columns = ["recorded", "to send", "guessed", "tokens in", "tokens out", "minutes"]
@@ -175,7 +242,7 @@ def _print_work(planned: "StudyPlan") -> None:
 
 
 def _print_foresight(foresight: "Foresight") -> None:
-    """What the study will be able to tell."""
+    """Print the lift that the study will be able to find."""
     detectable = ""
     if foresight.detectable_pp is not None:
         detectable = (
@@ -189,15 +256,15 @@ def _print_foresight(foresight: "Foresight") -> None:
 
 
 class Pace:
-    """How fast it went lately: what a recording answers at once says nothing about what is still to be asked."""
+    """The pace of the last two minutes: replies from a recording say nothing about calls that are still to be sent."""
 
     def __init__(self, began: float) -> None:
-        """Nothing is done yet."""
+        """Begin at a moment, with nothing done yet."""
         self._began = began
         self._steps: deque[float] = deque()
 
     def step(self, now: float) -> float:
-        """One more is done; how many a second were, over the last two minutes."""
+        """Count one more as done; returns how many a second were."""
         self._steps.append(now)
         while self._steps[0] < now - SECONDS_OF_PACE:
             self._steps.popleft()
@@ -222,14 +289,14 @@ class TerminalReporter(Reporter):
             self._bar.start()
 
     def start(self, total: int) -> None:
-        """So many units lie ahead."""
+        """Begin with so many units ahead."""
         self._total = total
         self._pace = Pace(time.monotonic())
         if self._bar is not None:
             self._task = self._bar.add_task("", total=total, rate="")
 
     def step(self, label: str) -> None:
-        """One unit of the named batch is done."""
+        """Count one unit of the named batch as done."""
         self._done += 1
         now = time.monotonic()
         rate = self._pace.step(now)
@@ -244,7 +311,7 @@ class TerminalReporter(Reporter):
             )
 
     def note(self, text: str) -> None:
-        """Something worth a line."""
+        """Print a line."""
         self._console.print(text, soft_wrap=True, markup=False)
 
     def stop(self) -> None:
@@ -255,7 +322,7 @@ class TerminalReporter(Reporter):
 
 @contextmanager
 def terminal_reporter() -> Iterator[TerminalReporter]:
-    """A reporter on stderr for one command."""
+    """Make a reporter on stderr for one command."""
     reporter = TerminalReporter(Console(stderr=True))
     try:
         yield reporter
@@ -294,7 +361,7 @@ def _print_finished(finished: "Finished", *, as_json: bool) -> None:
 
 
 def _say_what_is_left(finished: "Finished") -> None:
-    """What is not complete, why, and the command that goes on with it; on stderr, and one screen at most."""
+    """Name the unfinished arms, why, and the command that goes on; on stderr, and one screen at most."""
     for reason, labels in _by_reason(finished.left_out):
         listed = ", ".join(labels[:LABELS_IN_A_LINE]) + (" …" if len(labels) > LABELS_IN_A_LINE else "")
         typer.echo(f"unfinished: {listed}: {reason}", err=True)

@@ -1,13 +1,12 @@
-"""`sqlcrystal value`: what memory is worth in service."""
+"""`sqlcrystal value|test|forget`: the worth of memory in service, a team's own tests, and removal of a value."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlcrystal.interfaces.cli import own_tests
-from sqlcrystal.interfaces.cli.output import print_json, print_table
-from sqlcrystal.interfaces.cli.store_access import Json, Where, database_name, opened_store
+from sqlcrystal.interfaces.cli.options import ApiKeyEnv, Db, Json, Model, OnlyDb, Where, opened_crystal, ready_model
+from sqlcrystal.interfaces.cli.output import print_json, print_lines, print_table
 
 if TYPE_CHECKING:
     from sqlcrystal.serving.value import Value
@@ -17,7 +16,7 @@ SHOWN_CARDS = 10
 
 def value(
     *,
-    db: Annotated[str | None, typer.Option("--db", help="Only this database: its name, URL or file.")] = None,
+    db: OnlyDb = None,
     effect: Annotated[
         float, typer.Option(min=0.5, max=50, help="The lift, in points, that you want to know of.")
     ] = 5.0,
@@ -29,18 +28,8 @@ def value(
 
     Prints the lift with its interval, fixes, breaks, cost and cards, and whether it is known yet.
     """
-    from sqlcrystal.config import TEAM_FILE, Prices, read_team
-    from sqlcrystal.errors import ConfigError
-    from sqlcrystal.serving.value import values
-
-    prices = read_team().prices if Path(TEAM_FILE).is_file() else Prices()
-    with opened_store(store) as opened:
-        reports = values(opened, prices=prices, effect_pp=effect, since=since)
-        name = database_name(db)
-    if name is not None:
-        if name not in [report.database for report in reports]:
-            raise ConfigError.unknown("--db", name, [report.database for report in reports])
-        reports = [report for report in reports if report.database == name]
+    with opened_crystal(store, existing=True) as (crystal, _):
+        reports = crystal.value(db, effect_pp=effect, since=since)
     if json:
         print_json(reports)
         return
@@ -61,7 +50,58 @@ def _show(report: "Value") -> None:
         print_table("cards", ["card", "", "right", "points"], cards)
 
 
+def own_tests(
+    file: Annotated[Path, typer.Argument(help="YAML: a list of name, question, and sql or rows; database if several.")],
+    *,
+    db: Db = None,
+    model: Model = None,
+    api_key_env: ApiKeyEnv = None,
+    out: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML for CI.")] = None,
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Run your own tests with memory and without. Exits 1 when an answer with memory is wrong; nothing is kept."""
+    from sqlcrystal.serving.own_tests import junit, read_tests
+
+    tests = read_tests(file)
+    with opened_crystal(store, db=db, model=model, api_key_env=api_key_env) as (crystal, database):
+        ready_model(crystal.model_spec)
+        results = crystal.test(tests, database)
+    if out is not None:
+        out.write_bytes(junit(results, suite=file.stem))
+    right = sum(result.right for result in results)
+    if json:
+        without = sum(result.right_without for result in results)
+        cases = [{"name": result.name, "says": result.says, "why": result.why, "sql": result.sql} for result in results]
+        print_json({"tests": len(results), "right": right, "right_without": without, "results": cases})
+    else:
+        print_lines(["", "test", "why"], [(result.says, result.name, result.why) for result in results])
+        print(f"{right} of {len(results)} right with memory")
+    if right < len(results):
+        raise typer.Exit(1)
+
+
+def forget(
+    *,
+    question: Annotated[str | None, typer.Option("--question", help="This question, however it was laid out.")] = None,
+    value: Annotated[str | None, typer.Option("--value", help="This value, wherever it stands.")] = None,
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Remove a question or a value wherever it was kept.
+
+    That is in cards, answers, traces and notes; what was counted stays counted.
+    """
+    with opened_crystal(store, existing=True) as (crystal, _):
+        report = crystal.forget(question=question, value=value)
+    if json:
+        print_json(report)
+    else:
+        print(", ".join(f"{name} {getattr(report, name)}" for name in report.__struct_fields__))
+
+
 def register(app: typer.Typer) -> None:
-    """Attach the command."""
+    """Attach the commands."""
     app.command("value")(value)
-    own_tests.register(app)
+    app.command("test")(own_tests)
+    app.command("forget")(forget)

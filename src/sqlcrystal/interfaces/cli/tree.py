@@ -1,0 +1,93 @@
+"""The tree of commands, of which only the called command's module is loaded."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+from sqlcrystal.interfaces.cli.app import ALLOW_PRIVILEGED
+
+MODULES = {
+    "init": "init",
+    "ask": "ask",
+    "confirm": "ask",
+    "reject": "ask",
+    "queue": "ask",
+    "score": "score",
+    "compare": "compare",
+    "power": "power",
+    "serve": "serve",
+    "mcp": "serve",
+    "value": "value",
+    "test": "value",
+    "forget": "value",
+    "benchmark": "score",
+    "model": "model",
+    "recording": "recording",
+    "study": "study",
+    "cards": "cards",
+    "token": "serve",
+}
+"""Commands and groups in the order that help lists them, each with the module that holds it."""
+
+
+class LazyCommands(Mapping[str, Any]):
+    """The commands by name; a command's module is imported when the command is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Load a command."""
+        holder = typer.Typer(rich_markup_mode=None)
+        import_module(f"sqlcrystal.interfaces.cli.{MODULES[name]}").register(holder)
+        return get_group(holder).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Name every command without loading it."""
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        """Count the commands."""
+        return len(MODULES)
+
+
+class LazyGroup(TyperGroup):
+    """A group over `LazyCommands`."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Take the settings of any group."""
+        super().__init__(**{**settings, "commands": LazyCommands()})
+
+
+app = typer.Typer(
+    name="sqlcrystal",
+    cls=LazyGroup,
+    help="Text-to-SQL that keeps what its repairs teach it, and measures what that is worth.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from sqlcrystal.version import __version__
+
+        print(f"sqlcrystal {__version__}")
+        sys.exit(0)
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    allow_privileged: Annotated[
+        bool,
+        typer.Option(ALLOW_PRIVILEGED, help="Open servers with accounts that may do more than read, in any command."),
+    ] = False,
+) -> None:
+    """Text-to-SQL that keeps what its repairs teach it, and measures what that is worth."""
