@@ -143,3 +143,26 @@ def test_writing_what_was_rejected_is_a_type_error(tmp_path: Path) -> None:
     ]
     assert [int(complaint[1]) for complaint in complaints] == [5, 8, 11]
     assert all('expected "Admitted"' in ":".join(complaint) for complaint in complaints)
+
+
+def test_no_interface_reaches_past_the_door_into_the_store() -> None:
+    reaching = [
+        f"{name}:{node.lineno}"
+        for name, tree in modules()
+        if name.startswith("interfaces/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in {"store", "workspace", "bank"}
+        if not (isinstance(node.value, ast.Name) and node.value.id == "sqlcrystal")
+    ]
+    assert reaching == []
+
+
+def test_mcp_over_stdio_needs_no_web_framework() -> None:
+    pytest.importorskip("mcp")
+    script = (
+        "import sys\n"
+        "for name in ('fastapi', 'uvicorn', 'prometheus_client', 'jinja2'): sys.modules[name] = None\n"
+        "import sqlcrystal.interfaces.mcp.over_stdio"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

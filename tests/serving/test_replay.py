@@ -50,7 +50,7 @@ def test_a_confirmed_question_comes_back_without_a_model_call(crystal: Crystal, 
 def test_a_replay_runs_the_sql_again(crystal: Crystal) -> None:
     crystal.confirm(crystal.ask(ASKED), by="ada")
     change(crystal, "INSERT INTO item VALUES (4, 'Saw', 'HW', 900)")
-    assert ("Saw",) in crystal.ask(ASKED).rows
+    assert ("Saw",) in (crystal.ask(ASKED).rows or ())
 
 
 def test_nothing_is_replayed_that_nobody_confirmed(crystal: Crystal) -> None:
