@@ -48,6 +48,9 @@ class Door(Protocol):
 
     actions: frozenset[str]
 
+    def __init__(self, service: Service, caller: str, patch: pytest.MonkeyPatch, /) -> None:
+        """Come in as one of the callers."""
+
     def act(self, action: str, given: Given) -> tuple[str, str]:
         """Do it as this door's users would."""
         ...
