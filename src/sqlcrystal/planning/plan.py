@@ -26,6 +26,8 @@ from sqlcrystal.writing import estimate_tokens
 WRONG_SHARE = 0.5
 YIELD = 0.3
 ROUNDS_USED = 0.85
+FLIP_SHARE = 0.15
+"""Of the questions that memory answers, those it fixes or breaks: each is asked again without every card."""
 CARD_TOKENS = 90
 COMPLETION_TOKENS = 70
 SECONDS_PER_TOKEN = 0.0045
@@ -138,6 +140,8 @@ class Planner:
         filled = self._holdings.filled
         if any(bank not in filled for bank in unit.needs):
             return self._answers(unit) + self._repairs(unit, WRONG_SHARE)
+        if unit.leaves_out and not self._tells_flip(unit):
+            return FLIP_SHARE
         missing = len(self.peek.missing)
         try:
             self._holdings.keep(unit, self.performer.perform(unit, filled))
@@ -150,21 +154,31 @@ class Planner:
 
     def _answers(self, unit: Unit) -> float:
         """A call for each answer; of the questions to learn from, those that will have a card."""
+        if unit.leaves_out:
+            return FLIP_SHARE
         return 1.0 if SETTINGS[unit.setting].asks == "held-out" else WRONG_SHARE * YIELD
+
+    def _tells_flip(self, unit: Unit) -> bool:
+        """Whether the recording tells if memory changed the verdict, so that its cards are left out in turn."""
+        try:
+            self.performer.flip(unit, self._holdings.filled)
+        except RecordingMiss:
+            return False
+        return True
 
     def _repairs(self, unit: Unit, share: float) -> float:
         """The calls of one repair and its card, counted once for all arms and seeds that share them."""
-        if not unit.arm or not (unit.fills is not None or SETTINGS[unit.setting].repairs):
+        if not unit.arm or not (unit.collects or SETTINGS[unit.setting].repairs):
             return 0.0
         arm = self.performer.design.arm(unit.arm).arm
-        ungated = unit.fills is not None and arm.admission == "ungated"
+        ungated = unit.collects and arm.admission == "ungated"
         database = self.performer.world.database(unit.question.database)
         source = assembly.source(arm.source, model=self.peek, database=database, budget=self.study.budget)
         calls = 0.0
         memory = unit.arm if unit.needs else ""
         if self._first_time(arm.source, memory, *unit.question.key):
             calls += source.calls_in(1.0 if ungated else max(1.0, self.study.budget * ROUNDS_USED))
-        capsule = unit.fills is not None and arm.writer.startswith("W5")
+        capsule = unit.collects and arm.writer.startswith("W5")
         if capsule and self._first_time(arm.source, arm.writer, *unit.question.key):
             calls += YIELD
         return share * calls

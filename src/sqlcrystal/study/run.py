@@ -178,7 +178,8 @@ class Runner:
         self.reporter.step(progress.stretch.label)
         if performed is not None and progress.stretch.told and self.logs is not None:
             run = f"-run{performed.outcome.run}" if performed.outcome.run > 1 else ""
-            self.logs.append(f"{unit.arm}-{unit.setting}-{unit.seed}{run}", performed.line)
+            place = f"-without{unit.leaves_out}" if unit.leaves_out else ""
+            self.logs.append(f"{unit.arm}-{unit.setting}-{unit.seed}{run}{place}", performed.line)
         if self._holdings.keep(unit, performed):
             self._release()
 

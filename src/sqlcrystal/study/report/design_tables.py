@@ -25,6 +25,8 @@ SETTING_NAMES = {
     "retention": "cross-question retention",
     "rerun": "rerun without memory",
     "again": "transfer asked again",
+    "cause": "changed answers again, without one card at a time",
+    "collection-cause": "the same on the questions of the collection",
     "paraphrase": "a banked question in other words",
     "paraphrase-others": "the same without its own card",
     "paraphrase-none": "the same without memory",

@@ -218,7 +218,8 @@ def _card(card: ShownCard) -> str:
         if traced
         else "No new element of the answer stands in this card."
     )
-    return f'<li><p>{escape(card.question)}</p><pre>{escape(card.sql)}</pre><p class="note">{origin}</p></li>'
+    note = f"{origin} {card.cause}".strip()
+    return f'<li><p>{escape(card.question)}</p><pre>{escape(card.sql)}</pre><p class="note">{note}</p></li>'
 
 
 def _missing(document: Document) -> str:
