@@ -10,7 +10,6 @@ from threading import Thread
 
 from msgspec import Struct
 
-from sqlcrystal.benchmarks.catalogue import load_asked
 from sqlcrystal.benchmarks.split import Split, splits_of
 from sqlcrystal.config import StudyFile, digest
 from sqlcrystal.consumption import Vectors
@@ -110,14 +109,14 @@ def _crew(opened: Opened, engine: str, jobs: int | None) -> StudyCrew:
 
 def open_performer(study: StudyFile) -> Performer:
     """What a worker needs of a study: databases, model and embedder, all of which end with the worker's process."""
-    plan, world = design(study), World(load_asked(study.asked), check=study.check, timeout=study.timeout)
+    plan, world = design(study), World.of(study)
     memories = Memories(plan, world, lambda: Vectors(open_embedder(study.embedder)), order=study.card_order)
     return Performer(study, world, open_model(study.model), memories)
 
 
 def freeze_study(study: StudyFile, path: Path) -> FrozenDesign:
     """Freeze a design before it is run; no model is asked."""
-    world = World(load_asked(study.asked), check=study.check, timeout=study.timeout)
+    world = World.of(study)
     try:
         return freeze(study, design(study), world, path)
     finally:
@@ -131,7 +130,7 @@ def open_study(
     """Everything a study needs; closed together at the end."""
     plan = design(study)
     with ExitStack() as stack:
-        world = World(load_asked(study.asked), check=study.check, timeout=study.timeout)
+        world = World.of(study)
         stack.callback(world.close)
         asked = model or open_model(study.model)
         if model is None:

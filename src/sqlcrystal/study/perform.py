@@ -6,7 +6,6 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sqlcrystal import assembly, pipeline
-from sqlcrystal.benchmarks.oracle import UNJUDGED
 from sqlcrystal.config import StudyFile
 from sqlcrystal.consumption import NoMemory
 from sqlcrystal.errors import ModelRejected
@@ -221,7 +220,7 @@ class Performer:
         oracle, rule = self.world.oracle, self.study.rule
         first_sql = answer.attempt.sql if answer else None
         sql = self._final_sql(unit, first_sql, lesson)
-        first, final = (oracle.judge(unit.question, query) if answer else UNJUDGED for query in (first_sql, sql))
+        first, final = (oracle.judge(unit.question, query) if answer else oracle.unjudged for query in (first_sql, sql))
         rounds = lesson.effort.rounds if lesson else ()
         calls = [*(answer.attempt.calls if answer else ()), *(lesson.calls if lesson else ())]
         retrieved = answer.retrieved if answer else ()
