@@ -147,6 +147,7 @@ def test_the_report_says_which_card_did_it_and_what_forgetting_is_worth(ledger: 
             {"arm": [{"name": "none", "retriever": "none", "settings": ["cause"]}], "contrast": []},
             "cause needs a bank, and this arm has none",
         ),
+        ({"contrast": [{"a": "W0", "b": "W0/replay"}]}, "add replay to its settings, or take the contrast out of the"),
         ({"contrast": [{"a": "W0", "b": "W0/cause"}]}, "asks only where memory changed the verdict"),
     ],
 )

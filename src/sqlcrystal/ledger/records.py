@@ -190,6 +190,11 @@ class Manifest(Struct, frozen=True, kw_only=True):
     preregistration: Preregistration | None = None
     """None where the design was not frozen before it was run."""
 
+    @property
+    def split(self) -> str:
+        """The word for one of its splits."""
+        return "fold" if self.folds else "seed"
+
 
 class Ledger(Struct, frozen=True, kw_only=True):
     """All facts of one study."""

@@ -5,6 +5,7 @@ What cannot be known yet is guessed from a few rates: the study's own where it h
 
 import tempfile
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -33,6 +34,8 @@ COMPLETION_TOKENS = 70
 SECONDS_PER_TOKEN = 0.0045
 """Of a call's prompt tokens plus ten times its completion tokens: the embedded 1.5B model on two cores."""
 COMPLETION_WEIGHT = 10
+BATCHED = "batched"
+"""How the runtime begins, and the model's kind is called, that writes all replies together."""
 ENOUGH = 20
 
 
@@ -203,8 +206,16 @@ class Planner:
             seconds_per_token=seconds,
         )
 
+    @cached_property
+    def _at_once(self) -> int:
+        """How many calls' times pass side by side; of replies written together each tells its share of the time."""
+        model = self.study.model
+        shared = isinstance(model, dict) and model.get("kind") == BATCHED
+        shared |= any(reply.runtime.startswith(BATCHED) for reply in self.peek.known.values())
+        return 1 if shared else self.opened.model.slots
+
     def _work(self, walked: Walked, usual: UsualCall) -> PlannedWork:
-        stretch, prices, jobs = walked.stretch, self.study.prices, self.opened.model.slots
+        stretch, prices = walked.stretch, self.study.prices
         planned = self.performer.design.arm(stretch.arm) if stretch.arm else None
         cards = planned.arm.k if planned and planned.remembers and stretch.setting != "collection" else 0
         prompts = sum(walked.missing) + walked.guessed * (usual.prompt_tokens + cards * CARD_TOKENS)
@@ -218,7 +229,7 @@ class Planner:
             guessed=round(walked.guessed, 1),
             prompt_tokens=round(prompts),
             completion_tokens=round(completions),
-            minutes=round(seconds / jobs / 60, 2),
+            minutes=round(seconds / self._at_once / 60, 2),
             money=round((prompts * prices.prompt + completions * prices.completion) / 1e6, 4),
         )
 
@@ -242,7 +253,7 @@ class Planner:
                 "share of the repair budget that is used, where unknown": ROUNDS_USED,
                 "completion tokens a call": round(usual.completion_tokens, 1),
                 "seconds a token (a completion token counts as 10)": round(usual.seconds_per_token, 6),
-                "calls at once": self.opened.model.slots,
+                "calls whose time passes at once": self._at_once,
             },
             measured=usual.measured,
             foresight=foresee(self.opened.splits, folds=bool(self.opened.performer.study.folds)),

@@ -216,7 +216,11 @@ def _check_sides(contrast: Contrast, arms: dict[str, PlannedArm]) -> None:
         if side.arm not in arms:
             raise ConfigError.unknown("contrast: arm", side.arm, arms)
         if side.setting not in arms[side.arm].settings:
-            raise ConfigError(f"contrast {contrast.name}: arm {side.arm!r} is not measured in {side.setting}")
+            measured = ", ".join(arms[side.arm].settings)
+            raise ConfigError(
+                f"contrast {contrast.name!r}: arm {side.arm!r} is not measured in {side.setting} (it is in {measured}):"
+                f" add {side.setting} to its settings, or take the contrast out of the study file"
+            )
     first, second = (SETTINGS[side.setting] for side in contrast.sides)
     if first.leaves_out or second.leaves_out:
         raise ConfigError(f"contrast {contrast.name}: a cause setting asks only where memory changed the verdict")

@@ -31,6 +31,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     beside: Comparison
     """By the other one."""
     confirmatory: bool = False
+    split: str = "seed"
+    """The word for one of the study's splits."""
     family: FamilyReading | None = None
     """How it is read within the confirmatory family; None outside it."""
     runtimes: tuple[str, ...] = ()
@@ -96,7 +98,7 @@ class Finding(Struct, frozen=True, kw_only=True):
         if self.result.p_value is None:
             return self.result.undefined
         if self.preliminary:
-            return "preliminary: fewer than three seeds"
+            return f"preliminary: fewer than three {self.split}s"
         if not self.told_from_zero:
             return "interval includes zero"
         if self.supported:
@@ -249,5 +251,13 @@ def _compare_sides(facts: Facts, a: Side, b: Side, *, key: str, asks: str, facto
         return None
     runtimes = facts.runtimes(a, b)
     return Finding(
-        key=key, asks=asks, factor=factor, a=str(a), b=str(b), result=result, beside=beside, runtimes=runtimes
+        key=key,
+        asks=asks,
+        factor=factor,
+        a=str(a),
+        b=str(b),
+        result=result,
+        beside=beside,
+        runtimes=runtimes,
+        split=facts.split,
     )

@@ -20,7 +20,7 @@ from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.glossary import source_note
 from sqlcrystal.study.report.reruns import equivalence_margin, observed_drift
 from sqlcrystal.study.report.table import Body
-from sqlcrystal.study.report.wording import NONE, interval, per_seed, percent, plural, points, probability
+from sqlcrystal.study.report.wording import NONE, interval, listed, per_seed, percent, plural, points, probability
 
 RETRIEVER_METHODS = tuple(plan for plan in ROSTER.values() if plan.factor == "Retriever")
 SOURCE_KEYS = ("resample", "one-bit", "self-vote", "papers-T3")
@@ -96,7 +96,7 @@ def sources(facts: Facts) -> Body | None:
         if matched and source and (comparison := finding(facts, plan.key)):
             by_seed = effects(facts.pairs(matched, source), lambda pair: str(pair.after.seed))
             alone = "/".join(probability(effect_of_seed.mcnemar_p) for effect_of_seed in by_seed)
-            tested.append(f"{comparison.name}: {effect(comparison)}; McNemar p per seed {alone}.")
+            tested.append(f"{comparison.name}: {effect(comparison)}; McNemar p per {facts.split} {alone}.")
     if not arms:
         return None
     rows = grouped(facts, (*arms, facts.default), _source_row, beside=(facts.default,))
@@ -188,6 +188,12 @@ def _bank_row(facts: Facts, arm: Arm) -> Row:
     return size, cards, k, *arm_row(facts, arm)[1:]
 
 
+def _run_splits(facts: Facts, arm: Arm | None) -> str:
+    """Name the splits that a figure per split is about, where the arm was not run under all of them."""
+    run = facts.seeds_of(arm) if arm else ()
+    return facts.split if run == facts.seeds else f"{facts.split} ({listed(map(str, run))} alone)"
+
+
 def origin(facts: Facts) -> Body | None:
     """Where episodes come from: successes, repairs, their union."""
     success, union = facts.find(source="success"), facts.find(source=("union", "union-look"))
@@ -204,7 +210,8 @@ def origin(facts: Facts) -> Body | None:
         stable = stability(pairs)
         unique = len(stable.stable_fixes) + len(stable.stable_breaks)
         note = (
-            f"Per seed, right only with {facts.default.name}: {only}; only with first-try successes: {other};"
+            f"Per {_run_splits(facts, success)}, right only with {facts.default.name}: {only};"
+            f" only with first-try successes: {other};"
             f" {plural(unique, 'question')} stably right on one side only;"
             f" pooled McNemar p {probability(versus[0].mcnemar_p)}."
         )

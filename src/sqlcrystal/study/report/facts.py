@@ -70,7 +70,7 @@ class Facts:
     @property
     def split(self) -> str:
         """The word for one of its splits."""
-        return "fold" if self.manifest.folds else "seed"
+        return self.manifest.split
 
     @cached_property
     def bare(self) -> Arm | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sqlcrystal.study.report.comparisons import Finding
 from sqlcrystal.study.report.drawing import BLUE, INK, QUIET, VERMILION, Panel
 from sqlcrystal.study.report.paper import Published
-from sqlcrystal.study.report.wording import interval, points
+from sqlcrystal.study.report.wording import interval, plural, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,8 @@ LONGEST = 12
 
 
 def forest_panels(findings: Sequence[Finding], paper: Mapping[str, Published]) -> tuple[Panel, ...]:
-    """The comparisons in as few panels as are readable, all on one scale."""
+    """The comparisons in as few panels as are readable, all on one scale; those of fewer seeds come last."""
+    findings = sorted(findings, key=lambda finding: -finding.result.n_seeds)
     ends = _range(findings, paper)
     count = -(-len(findings) // LONGEST)
     size = -(-len(findings) // count)
@@ -93,7 +94,8 @@ def _label(axes: "Axes", y: float, finding: Finding, ends: Ends) -> None:
     if finding.result.ci_low_pp is None:
         figures = f"{points(finding.result.delta_pp)}, no interval"
     top = y + (0.5 if finding.asks else 0.3)
-    axes.annotate(finding.name, (ends[0], top), ha="left", va="center", fontsize=8.5, fontweight="bold", color=INK)
+    name = finding.name + (f" ({plural(finding.result.n_seeds, finding.split)})" if finding.preliminary else "")
+    axes.annotate(name, (ends[0], top), ha="left", va="center", fontsize=8.5, fontweight="bold", color=INK)
     axes.annotate(figures, (ends[1], top), ha="right", va="center", fontsize=8.5, color=INK)
     if finding.asks:
         axes.annotate(finding.asks, (ends[0], y + 0.27), ha="left", va="center", fontsize=7.5, color=INK)

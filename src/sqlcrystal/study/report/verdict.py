@@ -21,7 +21,7 @@ def verdict(facts: Facts) -> str:
         return "cannot be judged over databases"
     change = _change(lift)
     if lift.preliminary:
-        return f"preliminary, {plural(lift.result.n_seeds, 'seed')}: {change}"
+        return f"preliminary, {plural(lift.result.n_seeds, lift.split)}: {change}"
     return change
 
 

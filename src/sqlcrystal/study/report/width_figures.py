@@ -43,8 +43,9 @@ def widths(facts: Facts) -> Figure | Absent:
         needs = "widths k = 1, 3, 10 of two writers, or banks of 25%, 50%, 75% at two widths"
         return Absent(key="widths", title=f"Figure: {title}", needs=needs)
     caption = (
-        "Held-out transfer accuracy: lines join all seeds together, faint marks are single seeds, the dashed line is no"
-        f" memory. The accuracy axis need not start at zero. {_contrast_sentences(facts)} {sample(facts)}"
+        f"Held-out transfer accuracy: lines join all {facts.split}s together, faint marks are single {facts.split}s,"
+        " the dashed line is no memory. The accuracy axis need not start at zero."
+        f" {_contrast_sentences(facts)} {sample(facts)}"
     )
     return Figure("widths", title, caption, tuple(panels))
 
