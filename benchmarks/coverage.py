@@ -14,9 +14,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from sqlcrystal.measurement.clusters import Floats
-from sqlcrystal.measurement.heterogeneity import macro_average, new_database, spread
+from sqlcrystal.measurement.comparison import macro_average, new_database, spread
 from sqlcrystal.measurement.simulation import Population, Studies, drawn, intervals, ratios, simulate
-from sqlcrystal.measurement.statistics import difference_of, equivalence_of
+from sqlcrystal.measurement.statistics import difference_of, equivalence
 from sqlcrystal.planning.pilot import published_truth
 
 TRUTH = published_truth()
@@ -149,7 +149,7 @@ def equivalence_rows(seeds: int, fixed: float, broke: float) -> Callable[[int], 
             table = seen.table(study)
             alone = difference_of(table=table, rng=rng, null=MARGIN_PP)
             clustered = alone.p_value is not None and alone.value < MARGIN_PP and alone.p_value / 2 < 0.05
-            called.append((clustered, equivalence_of(table=table, margin_pp=MARGIN_PP, rng=rng).equivalent))
+            called.append((clustered, equivalence(table=table, margin_pp=MARGIN_PP, rng=rng).equivalent))
         by_databases, by_larger = np.mean(called, axis=0)
         return {"clustered error alone": float(by_databases), "larger of the two": float(by_larger)}
 

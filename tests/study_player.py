@@ -45,7 +45,7 @@ class Player(ScriptedModel):
             return '{"trigger": "", "applicability": "", "negative_guard": "", "lesson": "look at the values first"}'
         if "debugging" in system or "Explore first" in system:
             return "```sql\nSELECT 1\n```"
-        asked = self.asked(user)
+        asked = self.question_in(user)
         case = self.cases[asked]
         cards = user.count("\nQ: ")
         own = f"Q: {' '.join(asked.split())}\n" in user
@@ -59,7 +59,7 @@ class Player(ScriptedModel):
         right = (draw(messages, sampling.index) if sampling.temperature else lot) < chance
         return f"```sql\n{case.sql if right else case.wrong[0]}\n```"
 
-    def asked(self, prompt: str) -> str:
+    def question_in(self, prompt: str) -> str:
         """The question in a prompt."""
         found = QUESTION.search(prompt)
         assert found, prompt[-300:]

@@ -29,7 +29,7 @@ class Suggestible(Player):
             return said
         questions = [line for line in user.splitlines() if line.startswith("Q: ")]
         moods = {draw(line) % 3 for line in questions}
-        case = self.cases[self.asked(user)]
+        case = self.cases[self.question_in(user)]
         if 0 in moods:
             return f"```sql\n{case.wrong[0]}\n```"
         return f"```sql\n{case.sql}\n```" if 1 in moods else said

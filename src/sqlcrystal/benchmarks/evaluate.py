@@ -12,8 +12,8 @@ from sqlcrystal.errors import DataError
 from sqlcrystal.scoring.cache import GoldCache
 from sqlcrystal.scoring.chunks import PredictedPair
 from sqlcrystal.scoring.judge import MAX_ROWS, TIMEOUT, OnProgress, judge
-from sqlcrystal.scoring.preparation import prepare_gold, prepare_prediction
 from sqlcrystal.scoring.report import Report, Scored, report_of
+from sqlcrystal.scoring.tokens import prepare_gold, prepare_prediction
 from sqlcrystal.scoring.verdicts import DEFAULT_RULE, Judgement, rule_named
 
 

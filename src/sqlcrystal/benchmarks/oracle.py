@@ -8,7 +8,7 @@ from sqlcrystal.benchmarks.cases import Case
 from sqlcrystal.once import Once
 from sqlcrystal.protocols import Check, Database
 from sqlcrystal.scoring.judge import MAX_ROWS
-from sqlcrystal.scoring.preparation import prepare_gold, prepare_prediction
+from sqlcrystal.scoring.tokens import prepare_gold, prepare_prediction
 from sqlcrystal.scoring.verdicts import (
     DEFAULT_RULE,
     GOLD_KINDS,

@@ -25,8 +25,7 @@ from sqlcrystal.study.design import design
 from sqlcrystal.study.freezing import FrozenDesign, freeze, preregistration
 from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.perform import Performer
-from sqlcrystal.study.reporter import Reporter
-from sqlcrystal.study.run import Runner, RunResult, StudyCrew
+from sqlcrystal.study.run import Reporter, Runner, RunResult, StudyCrew
 from sqlcrystal.study.units import Stretch, stretches
 from sqlcrystal.study.world import World
 from sqlcrystal.version import __version__

@@ -9,7 +9,7 @@ from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from sqlcrystal.measurement.effort import CallProfile
+    from sqlcrystal.measurement.collecting import CallProfile
     from sqlcrystal.measurement.power import ExpectedInterval
     from sqlcrystal.measurement.prospect import Prospect
     from sqlcrystal.measurement.truth import Truth

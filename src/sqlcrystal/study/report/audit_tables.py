@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement import leakage as leakage_audit
 from sqlcrystal.measurement.adoption import Traced, Window, trace, trace_depth
-from sqlcrystal.measurement.card_use import BankUse, card_use
 from sqlcrystal.measurement.comparison import Comparison
-from sqlcrystal.measurement.flips import Pair, breaks, fixes
-from sqlcrystal.measurement.substitution import Substitution, overlap
+from sqlcrystal.measurement.flips import Pair, Substitution, breaks, fixes, overlap
+from sqlcrystal.measurement.windows import BankUse, card_use
 from sqlcrystal.study.report.arm_rows import grouped, label, not_shown
-from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, oriented
+from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, observed_drift, oriented
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.reruns import observed_drift
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.wording import (
     METHOD_NAMES,

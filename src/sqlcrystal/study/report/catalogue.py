@@ -10,7 +10,6 @@ from sqlcrystal.study.report import (
     gate_tables,
     mechanism_tables,
     model_tables,
-    solver_tables,
     value_tables,
     window_tables,
 )
@@ -178,7 +177,7 @@ DECISIONS = (
         "solvers",
         "What the solver sees and chooses, with memory and without",
         "arms with solver profiled or fallback",
-        solver_tables.solvers,
+        decision_tables.solvers,
     ),
     TableSpec("votes", "How right a vote is", COLLECTED.format("T4"), gate_tables.votes),
     TableSpec(

@@ -2,8 +2,7 @@
 
 from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement.collecting import Share
-from sqlcrystal.measurement.flips import stability
-from sqlcrystal.measurement.strata import effects
+from sqlcrystal.measurement.flips import effects, stability
 from sqlcrystal.measurement.windows import same_window
 from sqlcrystal.study.report.arm_rows import (
     arm_columns,
@@ -14,12 +13,21 @@ from sqlcrystal.study.report.arm_rows import (
     label,
     ratio_per_seed,
     readings,
+    told,
 )
-from sqlcrystal.study.report.comparisons import DECISIONS, ROSTER, finding, findings, resolve
+from sqlcrystal.study.report.comparisons import (
+    DECISIONS,
+    ROSTER,
+    equivalence_margin,
+    finding,
+    findings,
+    observed_drift,
+    resolve,
+)
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.glossary import source_note
-from sqlcrystal.study.report.reruns import equivalence_margin, observed_drift
+from sqlcrystal.study.report.glossary import WORDS, source_note
 from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.value_tables import sample
 from sqlcrystal.study.report.wording import NONE, interval, listed, per_seed, percent, plural, points, probability
 
 RETRIEVER_METHODS = tuple(plan for plan in ROSTER.values() if plan.factor == "Retriever")
@@ -252,3 +260,43 @@ def _admission_row(facts: Facts, arm: Arm) -> Row:
     name, *figures = arm_row(facts, arm)
     audited = Share(sum(card.right for card in cards), len(cards))
     return name, cards_per_seed(facts, arm) if cards else NONE, percent(audited.percent), *figures
+
+
+# ── what the solver sees ─────────────────────────────────────────────────────────────────────────────────────────────
+
+REPAIRED = "engine-repair"
+
+
+def solvers(facts: Facts) -> Body | None:
+    """Tabulate every solver without memory and with the default's cards: accuracy, lifts, repair on signs, calls."""
+    arms = [arm for arm in facts.arms.values() if not arm.remembers and facts.rows(arm)]
+    arms += [arm for arm in facts.varying("solver") if arm not in arms]
+    if facts.bare is None or len({arm.solver for arm in arms}) < 2:
+        return None
+    columns = (
+        *("Arm", "In words", "EX %", "Δ none (pp)", "Fixed/broke"),
+        *("Δ without its cards (pp)", "After repair on signs, %", "Calls", "Prompt tokens"),
+    )
+    note = (
+        f"{sample(facts)} Without its cards: against the same solver without memory. Calls and prompt tokens are means"
+        " over questions, before any repair."
+    )
+    return Body(columns=columns, rows=grouped(facts, arms, _row, beside=(facts.bare, facts.default)), note=note)
+
+
+def _row(facts: Facts, arm: Arm) -> tuple[str, ...]:
+    rows = facts.rows(arm)
+    lift = facts.compare(facts.bare, arm) if arm is not facts.bare else None
+    unaided = facts.bare_with(arm.solver.removesuffix("-fallback").replace("fallback", "single-shot"))
+    by_cards = facts.compare(unaided, arm) if arm.remembers else None
+    return (
+        label(facts, arm),
+        WORDS["solver"](arm.solver) + ("" if arm.remembers else ", without cards"),
+        percent(percent_right(rows)),
+        told(lift),
+        f"{lift.fixed}/{lift.broke}" if lift else NONE,
+        told(by_cards),
+        percent(percent_right(facts.rows(arm, REPAIRED))),
+        f"{sum(row.calls for row in rows) / len(rows):.2f}",
+        f"{sum(row.prompt_tokens for row in rows) / len(rows):,.0f}",
+    )

@@ -6,7 +6,10 @@ from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
 from sqlcrystal.study.report.comparisons import (
     DECISIONS,
     MECHANISM,
+    NOT_JUDGED,
+    NOTHING_BANKED,
     ROSTER,
+    UNKNOWN,
     Finding,
     designated,
     findings,
@@ -18,7 +21,6 @@ from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.glossary import WORDS, source_note
 from sqlcrystal.study.report.summary import Summary
 from sqlcrystal.study.report.value_tables import budget_in_words, database_effects
-from sqlcrystal.study.report.verdict import NOT_JUDGED, NOTHING_BANKED, UNKNOWN
 from sqlcrystal.study.report.wording import interval, judged, kept_ratios, listed, percent, plural, points, probability
 
 

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from sqlcrystal.ledger.records import Outcome, Side
 from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import compare
-from sqlcrystal.measurement.flips import Pair, pair_up, stability, to_outcomes
-from sqlcrystal.measurement.strata import Effect, correlation, effects, top_share
+from sqlcrystal.measurement.flips import Effect, Pair, correlation, effects, pair_up, stability, to_outcomes, top_share
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.glossary import source_note
