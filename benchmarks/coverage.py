@@ -1,20 +1,22 @@
-"""How often do a new database, a mean over databases and an equivalence test keep to what they say? Simulated.
+"""How often do intervals for a new database, a ratio and folds, and equivalence tests, hold? Simulated.
 
 Prints the tables of docs/reference/statistics.md. Floors, breaks and churn over three seeds of 70/30 splits are those
 of the paper's databases. Every row that is done is kept in --out, so that the same command again goes on.
 """
 
 import argparse
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from sqlcrystal.measurement.clusters import Floats
-from sqlcrystal.measurement.heterogeneity import macro_average, new_database, spread
-from sqlcrystal.measurement.simulation import Population, Studies, drawn, simulate
-from sqlcrystal.measurement.statistics import difference_of, equivalence_of
+from sqlcrystal.measurement.comparison import macro_average, new_database, spread
+from sqlcrystal.measurement.simulation import Population, Studies, drawn, intervals, ratios, simulate
+from sqlcrystal.measurement.statistics import difference_of, equivalence
 from sqlcrystal.planning.pilot import published_truth
 
 TRUTH = published_truth()
@@ -27,6 +29,8 @@ Made = tuple[str, str, Callable[[int], Shares]]
 HEADS = {
     "new": "| databases | SD between databases (pp) |",
     "uneven": "| databases, one holding 60 % | SD between databases (pp), beyond 2 points an e-fold of size |",
+    "fieller": "| databases × questions | SD between databases (pp) | repair solves, of failures |",
+    "folds": "| databases × questions | SD between databases (pp) | held out |",
     "equivalence": "| databases × questions | seeds | pairs fixed | pairs broken |",
 }
 
@@ -94,6 +98,44 @@ def uneven_rows(databases: int, between: float) -> Callable[[int], Shares]:
     return shares
 
 
+def fieller_rows(databases: int, between: float, repaired: float) -> Callable[[int], Shares]:
+    """Databases of 60 questions each, whose headroom is large or small; the truth is the ratio over all studies."""
+
+    def shares(studies: int) -> Shares:
+        rng = np.random.default_rng((4, databases, int(1e4 * between), int(100 * repaired)))
+        truth = replace(TRUTH, repaired=repaired, repaired_if_fixed=max(repaired, TRUTH.repaired_if_fixed))
+        drew = drawn(truth, studies=studies, databases=databases, lift=LIFT, spread=between, rng=rng, questions=60)
+        seen = simulate(drew, truth, seeds=3, held_out=truth.held_out, rng=rng)
+        _, sets = ratios(seen)
+        true = float(seen.sums.sum() / seen.headroom.sum())
+        return {
+            "Fieller holds the ratio": float(np.mean([true in kept for kept in sets])),
+            "bounded": float(np.mean([kept.shape == "bounded" for kept in sets])),
+        }
+
+    return shares
+
+
+def fold_rows(databases: int, between: float, held_out: float) -> Callable[[int], Shares]:
+    """Every question held out once by folds, or three times 30 % by seeds; the truth is the lift of new databases."""
+
+    def shares(studies: int) -> Shares:
+        rng = np.random.default_rng((5, databases, int(1e4 * between), int(100 * held_out)))
+        drew = drawn(TRUTH, studies=studies, databases=databases, lift=LIFT, spread=between, rng=rng, questions=60)
+        seen = simulate(drew, TRUTH, seeds=1 if held_out == 1 else 3, held_out=held_out, rng=rng)
+        true = float(drew.lift_pp.mean())
+        found = {method: intervals(seen, method=method, rng=rng) for method in ("cr2", "two-stage")}
+        held = {name: float(np.mean(~ends.excludes(true))) for name, ends in found.items()}
+        widths = (found["cr2"].high - found["cr2"].low) / 2
+        return {
+            "CR2 holds the lift": held["cr2"],
+            "two-stage holds it": held["two-stage"],
+            "half-width of CR2 (pp)": float(np.nanmedian(widths)),
+        }
+
+    return shares
+
+
 def equivalence_rows(seeds: int, fixed: float, broke: float) -> Callable[[int], Shares]:
     """Ten databases of 60 questions whose true difference is the margin itself, so that equivalence is false."""
 
@@ -107,7 +149,7 @@ def equivalence_rows(seeds: int, fixed: float, broke: float) -> Callable[[int], 
             table = seen.table(study)
             alone = difference_of(table=table, rng=rng, null=MARGIN_PP)
             clustered = alone.p_value is not None and alone.value < MARGIN_PP and alone.p_value / 2 < 0.05
-            called.append((clustered, equivalence_of(table=table, margin_pp=MARGIN_PP, rng=rng).equivalent))
+            called.append((clustered, equivalence(table=table, margin_pp=MARGIN_PP, rng=rng).equivalent))
         by_databases, by_larger = np.mean(called, axis=0)
         return {"clustered error alone": float(by_databases), "larger of the two": float(by_larger)}
 
@@ -122,6 +164,18 @@ def rows() -> Iterator[Made]:
     for databases in (4, 10, 20):
         for between in (0.03, 0.05):
             yield "uneven", f"| {databases} | {100 * between:.0f} |", uneven_rows(databases, between)
+    for databases in (4, 10, 20):
+        for between, repaired in ((0.0, 0.3), (0.05, 0.3), (0.05, 0.1)):
+            begin = f"| {databases} × 60 | {100 * between:.0f} | {100 * repaired:.0f} % |"
+            yield "fieller", begin, fieller_rows(databases, between, repaired)
+    for databases in (4, 10, 20):
+        for between, held_out in itertools.product((0.0, 0.05), (0.3, 1.0)):
+            design = "all, once, by folds" if held_out == 1 else "30 %, three seeds"
+            yield (
+                "folds",
+                f"| {databases} × 60 | {100 * between:.0f} | {design} |",
+                fold_rows(databases, between, held_out),
+            )
     for seeds in (1, 3):
         for broke in (0.0, 0.005, 0.02):
             fixed = broke + MARGIN_PP / 100

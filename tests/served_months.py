@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from cardbox import HashingEmbedder
 from shop import build, fenced
+from simulated_months import fixed_sample
 from sqlcrystal import Crystal
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.measurement.live import LiveLift, Tally, live_lift
-from sqlcrystal.measurement.months import fixed_sample
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving.value import Value
 from sqlcrystal.types import Message, Sampling

@@ -45,11 +45,10 @@ class Player(ScriptedModel):
             return '{"trigger": "", "applicability": "", "negative_guard": "", "lesson": "look at the values first"}'
         if "debugging" in system or "Explore first" in system:
             return "```sql\nSELECT 1\n```"
-        asked = QUESTION.search(user)
-        assert asked, user[-300:]
-        case = self.cases[asked[1].strip()]
+        asked = self.question_in(user)
+        case = self.cases[asked]
         cards = user.count("\nQ: ")
-        own = f"Q: {' '.join(asked[1].split())}\n" in user
+        own = f"Q: {' '.join(asked.split())}\n" in user
         if own and "Similar solved" in user:
             chance = 95
         elif "correcting" in system:
@@ -59,6 +58,12 @@ class Player(ScriptedModel):
         lot = draw(case.question.id, "base") if not sampling.index and "correcting" not in system else draw(messages)
         right = (draw(messages, sampling.index) if sampling.temperature else lot) < chance
         return f"```sql\n{case.sql if right else case.wrong[0]}\n```"
+
+    def question_in(self, prompt: str) -> str:
+        """The question in a prompt."""
+        found = QUESTION.search(prompt)
+        assert found, prompt[-300:]
+        return found[1].strip()
 
     def clinic_and_telecom(self) -> list[Case]:
         """The cases of the first edition over the two databases that tests use."""

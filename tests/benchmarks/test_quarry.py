@@ -10,8 +10,7 @@ import pytest
 
 from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.benchmarks.quarry import build, entries, names
-from sqlcrystal.benchmarks.quarry.check import review
-from sqlcrystal.benchmarks.quarry.datasheet import render
+from sqlcrystal.benchmarks.quarry.check import render, review
 from sqlcrystal.errors import ConfigError
 
 

@@ -8,12 +8,22 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from sqlcrystal.measurement.adoption import elements, stands_in, trace, trace_depth
-from sqlcrystal.measurement.card_use import card_use, gini
-from sqlcrystal.measurement.drift import drift, observed, rerun
-from sqlcrystal.measurement.flips import breaks, fixes, pair_up, stability, to_outcomes
+from sqlcrystal.measurement.flips import (
+    breaks,
+    correlation,
+    drift,
+    effects,
+    fixes,
+    observed,
+    overlap,
+    pair_up,
+    rerun,
+    stability,
+    to_outcomes,
+    top_share,
+)
 from sqlcrystal.measurement.leakage import audit, template
-from sqlcrystal.measurement.strata import correlation, effects, top_share
-from sqlcrystal.measurement.substitution import overlap
+from sqlcrystal.measurement.windows import card_use, gini
 from sqlcrystal.types import CardId
 
 

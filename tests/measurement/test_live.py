@@ -6,8 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sqlcrystal.measurement.live import FEWEST, Tally, bounds, live_lift, verdicts_needed
-from sqlcrystal.measurement.months import Month, simulate_months
+from simulated_months import Month, held, simulate_months
+from sqlcrystal.measurement.live import (
+    FEWEST,
+    Asked,
+    Tally,
+    VerdictRate,
+    bounds,
+    live_lift,
+    paired_verdicts_needed,
+    verdict_selection,
+    verdicts_needed,
+    worst_case,
+)
 
 TRIALS, VERDICTS = 400, 2_000
 
@@ -110,3 +121,70 @@ def test_a_smaller_share_or_a_smaller_lift_needs_more_verdicts_and_no_share_none
     assert half < tenth
     assert half < small
     assert verdicts_needed(floor=0.6, share=0.0) is None
+
+
+CHOOSY = Month(lift=0.0, share=0.5, errs=0.0, judged_wrong=(0.25, 0.5), audit=0.1)
+
+
+def test_users_who_judge_wrong_answers_less_make_a_lift_of_nothing() -> None:
+    seen = simulate_months(CHOOSY, months=100, rng=np.random.default_rng(5))
+    assert float(np.mean(seen.seen.lift[:, -1])) > 0.08
+    assert seen.holds(0.0) < 0.5
+
+
+@pytest.mark.parametrize("lift", [0.06, 0.0])
+@pytest.mark.parametrize("wrong", [(0.25, 0.5), (0.25, 0.25), (0.5, 0.25)])
+@pytest.mark.parametrize("both", [False, True])
+def test_worst_case_and_audit_hold_the_truth_whoever_judges(
+    lift: float, wrong: tuple[float, float], both: bool
+) -> None:
+    month = replace(CHOOSY, lift=lift, judged_wrong=wrong, both=both)
+    seen = simulate_months(month, months=200, rng=np.random.default_rng(6))
+    assert held(seen.worst, lift) >= 0.95
+    assert held(seen.audited, lift) >= 0.95
+    assert float(np.mean(seen.audited.lift[:, -1])) == pytest.approx(lift, abs=0.02)
+
+
+@given(st.integers(FEWEST, 300), st.integers(FEWEST, 300), st.integers(0, 200), st.integers(0, 200), st.data())
+def test_the_worst_case_encloses_the_lift_of_every_way_the_rest_could_be_judged(
+    with_: int, without: int, more_with: int, more_without: int, data: st.DataObject
+) -> None:
+    tally = Tally(with_, data.draw(st.integers(0, with_)), without, data.draw(st.integers(0, without)))
+    worst = worst_case([(tally, Asked(with_ + more_with, without + more_without))])
+    assert worst is not None
+    judged = Tally(
+        with_ + more_with,
+        tally.right_with + data.draw(st.integers(0, more_with)),
+        without + more_without,
+        tally.right_without + data.draw(st.integers(0, more_without)),
+    )
+    value = live_lift([judged]).value_pp
+    assert value is not None
+    assert worst.low_pp <= value <= worst.high_pp
+    assert worst.unjudged == pytest.approx(
+        100 * (more_with + more_without) / (with_ + more_with + without + more_without)
+    )
+
+
+def test_verdict_rates_that_differ_by_arm_or_by_sign_of_trouble_are_told() -> None:
+    def rates(*judged: int) -> list[VerdictRate]:
+        kinds = [(memory, trouble) for memory in (True, False) for trouble in (True, False)]
+        return [
+            VerdictRate(memory=memory, trouble=trouble, asked=500, judged=count)
+            for (memory, trouble), count in zip(kinds, judged, strict=True)
+        ]
+
+    assert not verdict_selection(rates(250, 250, 250, 250)).selective
+    by_arm = verdict_selection(rates(100, 100, 300, 300))
+    assert by_arm.by_arm_pp == pytest.approx(-40)
+    assert by_arm.by_trouble_pp is None
+    by_sign = verdict_selection(rates(100, 300, 100, 300))
+    assert by_sign.by_arm_pp is None
+    assert by_sign.by_trouble_pp == pytest.approx(-40)
+
+
+def test_paired_answers_need_fewer_verdicts_than_one_arm() -> None:
+    one_arm, paired = verdicts_needed(floor=0.6, share=0.1), paired_verdicts_needed(floor=0.6)
+    assert one_arm is not None
+    assert paired is not None
+    assert paired < one_arm / 3

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.ledger.records import Outcome, read_ledger, write_ledger
-from sqlcrystal.measurement.effort import CallProfile, effort
+from sqlcrystal.measurement.collecting import CallProfile, effort
 from sqlcrystal.measurement.flips import pair_up
 from sqlcrystal.measurement.outcomes import QuestionTable
 from sqlcrystal.measurement.power import PlannedStudy, expected, expected_ratio, forecast, needed

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.measurement import clusters, heterogeneity
-from sqlcrystal.measurement.comparison import Comparison, compare
+from sqlcrystal.measurement import clusters
+from sqlcrystal.measurement.comparison import Comparison, compare, new_database, spread
 from sqlcrystal.measurement.intervals import METHODS
 from sqlcrystal.measurement.outcomes import QuestionTable, paired
 from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate, whole_headroom
 from sqlcrystal.measurement.simulation import Population, drawn, simulate
-from sqlcrystal.measurement.statistics import difference, equivalence, equivalence_of
+from sqlcrystal.measurement.statistics import difference, equivalence
 from sqlcrystal.planning.pilot import published_truth
 
 Row = tuple[str, str, str, int, int]
@@ -115,7 +115,11 @@ def test_outcomes_without_seeds_are_not_called_preliminary() -> None:
 @pytest.mark.parametrize("fixes", [(0, 0, 0), (1, 1, 1), (3,)])
 def test_equivalence_never_passes_where_nothing_can_be_tested(fixes: tuple[int, ...], method: str) -> None:
     tested = equivalence(
-        outcomes=paired(databases(*fixes)), margin_pp=50, rng=np.random.default_rng(0), method=method, resamples=200
+        table=paired(databases(*fixes)).differences,
+        margin_pp=50,
+        rng=np.random.default_rng(0),
+        method=method,
+        resamples=200,
     )
     assert (tested.p_value, tested.equivalent) == (None, False)
     assert tested.undefined
@@ -123,7 +127,7 @@ def test_equivalence_never_passes_where_nothing_can_be_tested(fixes: tuple[int, 
 
 def test_a_margin_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="margin"):
-        equivalence(outcomes=paired(databases(1, 2, 3)), margin_pp=0, rng=np.random.default_rng(0))
+        equivalence(table=paired(databases(1, 2, 3)).differences, margin_pp=0, rng=np.random.default_rng(0))
 
 
 @settings(max_examples=60, deadline=None)
@@ -209,15 +213,15 @@ def test_databases_that_differ_by_chance_alone_still_leave_a_new_one_room() -> N
     assert found.new_database_pp[0] < found.macro_ci_pp[0] - 0.1
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.05])
-def test_a_new_database_is_held_as_often_as_the_interval_says(spread: float) -> None:
+@pytest.mark.parametrize("between", [0.0, 0.05])
+def test_a_new_database_is_held_as_often_as_the_interval_says(between: float) -> None:
     rng, truth = np.random.default_rng(7), published_truth()
-    drew = drawn(truth, studies=300, databases=11, lift=0.0434, spread=spread, rng=rng, questions=60)
+    drew = drawn(truth, studies=300, databases=11, lift=0.0434, spread=between, rng=rng, questions=60)
     seen = simulate(drew.without_the_last(), truth, seeds=3, held_out=0.3, rng=rng)
     held = 0
     for study, true in enumerate(drew.lift_pp[:, -1]):
-        found = heterogeneity.spread(table=seen.table(study))
-        ends = heterogeneity.new_database(found) if found else None
+        found = spread(table=seen.table(study))
+        ends = new_database(found) if found else None
         held += ends is None or ends[0] <= true <= ends[1]
     assert 0.92 <= held / 300 <= 0.985
 
@@ -226,7 +230,7 @@ def test_equivalence_is_seldom_found_at_the_margin_itself_however_few_answers_di
     rng, shape = np.random.default_rng(3), (300, 10)
     population = Population(np.full(shape, 60), np.full(shape, 0.4), np.full(shape, 0.025), np.zeros(shape))
     seen = simulate(population, published_truth(), seeds=1, held_out=0.3, rng=rng)
-    found = sum(equivalence_of(table=seen.table(study), margin_pp=2.5, rng=rng).equivalent for study in range(300))
+    found = sum(equivalence(table=seen.table(study), margin_pp=2.5, rng=rng).equivalent for study in range(300))
     assert found / 300 <= 0.075
 
 

@@ -94,8 +94,8 @@ def test_identical_arms_are_equivalent_and_a_large_lift_is_not() -> None:
     same = paired([(d, q, s, a, a if i % 40 else 1 - a) for i, (d, q, s, a, _) in enumerate(outcomes_like_the_paper())])
     lifted = paired(outcomes_like_the_paper(lift=0.2))
     rng = np.random.default_rng(0)
-    assert equivalence(outcomes=same, margin_pp=2.5, rng=rng).equivalent
-    assert not equivalence(outcomes=lifted, margin_pp=2.5, rng=rng).equivalent
+    assert equivalence(table=same.differences, margin_pp=2.5, rng=rng).equivalent
+    assert not equivalence(table=lifted.differences, margin_pp=2.5, rng=rng).equivalent
 
 
 def test_no_discordant_pairs_is_no_evidence() -> None:

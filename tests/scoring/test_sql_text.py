@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlcrystal.scoring.preparation import prepare_gold, prepare_prediction
-from sqlcrystal.scoring.tokens import may_change_between_runs, orders_its_result, sqlite_key, without_distinct
+from sqlcrystal.scoring.tokens import (
+    may_change_between_runs,
+    orders_its_result,
+    prepare_gold,
+    prepare_prediction,
+    sqlite_key,
+    without_distinct,
+)
 
 
 def test_distinct_goes_everywhere_but_in_quotes_and_comments() -> None:

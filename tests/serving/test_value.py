@@ -13,9 +13,10 @@ from served_months import serve_month
 from shop import RIGHT, build, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.bank import AnswerRecord, CardUse, Store, Verdict
+from sqlcrystal.bank.records import Judged
 from sqlcrystal.config import DatabaseEntry, Prices, TeamFile
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.serving.hold_out import held_out
+from sqlcrystal.serving.hold_out import audited, held_out
 from sqlcrystal.serving.value import Value, values
 from sqlcrystal.types import CardId, Message, Sampling
 
@@ -158,6 +159,53 @@ def test_few_verdicts_are_said_to_be_few_and_how_many_more_it_takes(tmp_path: Pa
     assert value.needed > 1_000
     assert "Not enough verdicts yet: 20 so far" in value.says
     assert f"{value.needed:,} more" in value.says
+
+
+def test_a_lift_that_takes_thousands_of_verdicts_is_told_with_what_both_arms_would_take(tmp_path: Path) -> None:
+    value = service(tmp_path / "s.db", right_with=8, with_=10, right_without=5, without=10)
+    assert value.needed is not None
+    assert value.paired_needed is not None
+    assert value.paired_needed < value.needed
+    assert f"both_arms = true and hold_out = 0.5 about {value.paired_needed:,} would do" in value.says
+
+
+def test_answers_that_nobody_judged_widen_the_worst_case_and_not_the_lift(tmp_path: Path) -> None:
+    judged = service(tmp_path / "s.db", right_with=150, with_=200, right_without=100, without=200)
+    with Store(str(tmp_path / "s.db")) as store:
+        for number in range(100):
+            store.answers.save(
+                AnswerRecord(
+                    id=f"u{number}",
+                    database="shop",
+                    question=f"unjudged {number}",
+                    at=datetime(2026, 3, 1, tzinfo=UTC).isoformat(),
+                    asked_by="ada",
+                    memory=number % 2 == 0,
+                    share=0.5,
+                )
+            )
+        (value,) = values(store, prices=Prices())
+    assert value.lift_ci_pp == judged.lift_ci_pp == judged.worst_case_pp
+    assert value.worst_case_pp is not None
+    assert value.lift_ci_pp is not None
+    assert value.worst_case_pp[0] < value.lift_ci_pp[0] - 10
+    assert value.worst_case_pp[1] > value.lift_ci_pp[1] + 10
+
+
+def test_the_audited_lift_rests_on_the_answers_that_chance_chose(tmp_path: Path) -> None:
+    service(tmp_path / "s.db", right_with=150, with_=200, right_without=100, without=200)
+
+    def chosen(judged: Judged) -> bool:
+        return audited(seed=1, database=judged.database, key=judged.question_key, day=judged.at[:10], share=0.3)
+
+    with Store(str(tmp_path / "s.db")) as store:
+        (value,) = values(store, prices=Prices(), audited=chosen)
+        (alone,) = values(store, prices=Prices(), audited=lambda _: False)
+    assert value.audit_lift_pp is not None
+    assert value.audit_ci_pp is not None
+    assert value.lift_ci_pp is not None
+    assert value.audit_ci_pp[1] - value.audit_ci_pp[0] > value.lift_ci_pp[1] - value.lift_ci_pp[0]
+    assert (alone.audit_lift_pp, alone.audit_ci_pp) == (None, None)
 
 
 def test_nothing_held_out_is_said_to_compare_nothing(tmp_path: Path) -> None:

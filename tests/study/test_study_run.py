@@ -66,6 +66,26 @@ def right(rows: Sequence[Outcome]) -> int:
     return sum(row.right for row in rows)
 
 
+class Timed(Player):
+    """A player whose replies take a second each, as a runtime tells it."""
+
+    def __init__(self, runtime: str) -> None:
+        super().__init__()
+        self.runtime = runtime
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
+        return replace(super().chat(messages, sampling=sampling), seconds=1.0, runtime=self.runtime)
+
+
+def test_a_plan_does_not_divide_the_time_of_replies_that_are_written_together(tmp_path: Path) -> None:
+    minutes = {}
+    for runtime in ("alone", "batched, torch 2"):
+        folder = tmp_path / runtime[:5]
+        run_study(replace(small(), arms=("none",)), folder, model=Timed(runtime), jobs=1)
+        minutes[runtime] = plan_study(small(), folder / "recording.sqlite", model=Timed(runtime)).minutes
+    assert minutes["batched, torch 2"] == pytest.approx(4 * minutes["alone"], rel=0.05)
+
+
 def test_every_arm_is_complete_and_measured_in_its_settings(ledger: Ledger) -> None:
     counts = Counter((row.arm, row.setting) for row in ledger.outcomes)
     held_out = counts["none", "transfer"]

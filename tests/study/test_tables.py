@@ -18,14 +18,13 @@ from sqlcrystal.study.report import (
     mechanism_tables,
     value_tables,
 )
-from sqlcrystal.study.report.comparisons import contrasts, finding, oriented
+from sqlcrystal.study.report.comparisons import contrasts, finding, observed_drift, oriented
 from sqlcrystal.study.report.document import make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.formats.html import to_html
 from sqlcrystal.study.report.formats.latex import to_latex
 from sqlcrystal.study.report.formats.markdown import to_markdown
 from sqlcrystal.study.report.formats.spreadsheet import to_csv
-from sqlcrystal.study.report.reruns import observed_drift
 from sqlcrystal.study.report.summary import summarize
 from sqlcrystal.study.report.table import Body, ReportTable
 from synthetic_ledger import SEEDS, synthetic_document, synthetic_facts, synthetic_ledger

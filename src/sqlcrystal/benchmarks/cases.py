@@ -32,6 +32,8 @@ class Benchmark(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     """Databases that were missing, and whose questions were left out because they might be."""
+    instances: dict[str, tuple[str, ...]] = {}
+    """Further instances of each database, for the rule `instances`; empty until they are asked for."""
 
     @property
     def databases(self) -> tuple[str, ...]:

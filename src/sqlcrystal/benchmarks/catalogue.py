@@ -6,9 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sqlcrystal.benchmarks import bird, own, spider
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.errors import ConfigError
+from sqlcrystal.scoring.verdicts import INSTANCES
 
 if TYPE_CHECKING:
     from sqlcrystal.config import BenchmarkEntry
@@ -38,12 +41,29 @@ BENCHMARKS: dict[str, tuple[Loader, str]] = {
 }
 
 
+GENERATED = ("quarry", "quarry-1")
+"""The benchmarks whose databases come from a generator, so that there can be more of them."""
+
+
 def load_benchmark(name: str, data: Path | None = None, databases: Sequence[str] = ()) -> Benchmark:
     """Load a benchmark by name; an unknown name is a ConfigError with the choices."""
     if name not in BENCHMARKS:
         raise ConfigError.unknown("benchmark", name, BENCHMARKS)
     loader, _ = BENCHMARKS[name]
     return loader(data, databases)
+
+
+def with_instances(benchmark: Benchmark, *rules: str) -> Benchmark:
+    """The benchmark with further instances of its databases, where one of the rules needs them."""
+    if INSTANCES not in rules:
+        return benchmark
+    if benchmark.name not in GENERATED:
+        raise ConfigError(
+            f"rule: {INSTANCES} needs databases that can be generated anew, which {' and '.join(GENERATED)} have"
+            f" and {benchmark.name} has not"
+        )
+    quarry = importlib.import_module("sqlcrystal.benchmarks.quarry")
+    return replace(benchmark, instances={name: quarry.instances(name) for name in benchmark.databases})
 
 
 def load_asked(asked: "BenchmarkEntry") -> Benchmark:

@@ -1,14 +1,24 @@
 """The oracle: it knows gold, and all that leaves it are bits; the one judge of answers to a benchmark."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
 from sqlcrystal.benchmarks.cases import Case
 from sqlcrystal.protocols import Check, Database
 from sqlcrystal.scoring.judge import MAX_ROWS
-from sqlcrystal.scoring.preparation import prepare_gold, prepare_prediction
-from sqlcrystal.scoring.verdicts import GOLD_KINDS, NO_SQL, RULES, UNEVALUABLE, Kind, compare, rule_named
+from sqlcrystal.scoring.tokens import prepare_gold, prepare_prediction
+from sqlcrystal.scoring.verdicts import (
+    DEFAULT_RULE,
+    GOLD_KINDS,
+    INSTANCES,
+    NO_SQL,
+    RULES,
+    UNEVALUABLE,
+    Kind,
+    compare,
+    rule_named,
+)
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.types import Question, Rows
 
@@ -24,16 +34,25 @@ class RuleBits(Struct, frozen=True):
         return self.kind or str(Kind.MATCH if self.rules[rule] else Kind.MISMATCH)
 
 
-UNJUDGED = RuleBits(dict.fromkeys(RULES, False), UNEVALUABLE)
-"""Of an answer that could not be had: the model refused its prompt for good."""
-
-
 class GoldOracle:
     """Judges each SQL of a question once, under every rule; `check` is the rule behind its bit."""
 
-    def __init__(self, cases: Iterable[Case], database_of: Callable[[str], Database], *, check: str = "bird") -> None:
+    def __init__(
+        self,
+        cases: Iterable[Case],
+        database_of: Callable[[str], Database],
+        *,
+        check: str = "bird",
+        instances_of: Callable[[str], Sequence[Database]] | None = None,
+    ) -> None:
+        """Judge on one database each; `instances_of` adds the rule that asks further instances of it."""
         rule_named(check)
         self.check = check
+        self._instances_of = instances_of
+        wrong = dict.fromkeys((*RULES, *((INSTANCES,) if instances_of else ())), False)
+        self.unjudged = RuleBits(wrong, UNEVALUABLE)
+        """Of an answer that could not be had: the model refused its prompt for good."""
+        self._without_sql = RuleBits(wrong, NO_SQL)
         self._cases = {case.question.key: case for case in cases}
         self._database_of = database_of
         self._judged: SingleFlight[tuple[tuple[str, str], str], RuleBits] = SingleFlight()
@@ -41,7 +60,7 @@ class GoldOracle:
     def judge(self, question: Question, sql: str | None) -> RuleBits:
         """What every rule says."""
         if sql is None:
-            return RuleBits(dict.fromkeys(RULES, False), NO_SQL)
+            return self._without_sql
         case = self._cases[question.key]
         return self._judged.get((question.key, sql), lambda: self._compare(case, sql))
 
@@ -66,7 +85,18 @@ class GoldOracle:
             gold = database.execute(gold_sql, max_rows=MAX_ROWS)
             predicted = database.execute(prepare_prediction(sql, rule), max_rows=MAX_ROWS)
             verdicts[rule] = compare(gold, predicted, rule, gold_sql=gold_sql)
+        bits = {rule: verdict.correct for rule, verdict in verdicts.items()}
+        if self._instances_of is not None:
+            verdicts[INSTANCES] = verdicts[DEFAULT_RULE]
+            bits[INSTANCES] = bits[DEFAULT_RULE] and all(
+                _same(case.sql, sql, instance) for instance in self._instances_of(case.question.database)
+            )
         kind = verdicts[self.check].kind
         compared = kind in (Kind.MATCH, Kind.MISMATCH)
-        bits = {rule: verdict.correct for rule, verdict in verdicts.items()}
         return RuleBits(bits, "" if compared else UNEVALUABLE if kind in GOLD_KINDS else str(kind))
+
+
+def _same(gold: str, sql: str, database: Database) -> bool:
+    """Whether two queries return the same set of rows on one instance of their database."""
+    expected, found = (database.execute(query, max_rows=MAX_ROWS) for query in (gold, sql))
+    return compare(expected, found, INSTANCES).correct

@@ -69,6 +69,8 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether both arms answer and one is shown: twice the calls, and an interval less than half as wide."""
     retriever: str = DEFAULT_RETRIEVER
     """How the cards of a question are found: a retriever of studies that keeps to one database."""
+    audit: float = 0.0
+    """The share of measured answers that must be judged, drawn by chance, so that nobody's choice makes the lift."""
 
 
 class TeamFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,6 +127,10 @@ def parse_team(document: Mapping[str, Any], *, folder: Path | None = None, where
             raise ConfigError(f"{key}.hold_out: must be a share from 0 up to, not including, 1")
         if entry.both_arms and not entry.hold_out:
             raise ConfigError(f"{key}.both_arms: needs hold_out, the share of answers shown without memory")
+        if not 0 <= entry.audit <= 1:
+            raise ConfigError(f"{key}.audit: must be a share from 0 to 1, such as 0.05")
+        if entry.audit and not entry.hold_out:
+            raise ConfigError(f"{key}.audit: needs hold_out: without a held-out share there is no lift to audit")
         if entry.hints and not (folder / entry.hints).is_file():
             raise DataError(f"{key}.hints: no such file: {folder / entry.hints}")
         hints = str(folder / entry.hints) if entry.hints else ""

@@ -27,7 +27,7 @@ class Arm(Struct, frozen=True, kw_only=True):
     k: int = 5
     correspondence: str = "aligned"
     bank: str = "full"
-    """full, a fraction such as 50%, or matched:ARM:DRAW for a bank cut to another arm's card counts."""
+    """full, a fraction such as 50%, matched:ARM:DRAW (cut to its card counts), retire:ARM (without harmful cards)."""
     solver: str = "single-shot"
     """How held-out and banked questions are answered; a bank is always collected single-shot."""
     passes: int = 1
@@ -71,6 +71,8 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """The calls of each repair round; empty in ledgers that did not keep them."""
     wording: int = 0
     """Which paraphrase was asked, from 1 on; 0 is the question itself."""
+    without: CardId = CardId("")
+    """In the cause settings, the card of its window that this answer did without; `first_sql` had them all."""
     runtime: str = ""
     """What ran the weights for its calls; several are joined by a plus sign, an endpoint that does not say is empty."""
 
@@ -187,6 +189,11 @@ class Manifest(Struct, frozen=True, kw_only=True):
     """Databases of the benchmark that were not there, and whose questions were skipped."""
     preregistration: Preregistration | None = None
     """None where the design was not frozen before it was run."""
+
+    @property
+    def split(self) -> str:
+        """The word for one of its splits."""
+        return "fold" if self.folds else "seed"
 
 
 class Ledger(Struct, frozen=True, kw_only=True):

@@ -1,11 +1,12 @@
-"""What collecting yields: first attempts, repairs, votes, exploration, and a second pass over what is left."""
+"""What collecting yields and takes: first attempts, repairs, votes, further passes, and its checks as detectors."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from sqlcrystal.measurement.rows import RepairedQuestion
+from sqlcrystal.measurement.power import Forecast
+from sqlcrystal.measurement.rows import JudgedQuestion, RepairedQuestion
 
 
 class Collected(RepairedQuestion, Protocol):
@@ -75,3 +76,118 @@ def later_pass(rows: Sequence[Collected], first: Sequence[Collected]) -> list[Co
             later.append(row)
         seen.add(key)
     return later
+
+
+# ── trigger and gate as detectors ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Watched(JudgedQuestion, RepairedQuestion, Protocol):
+    """One question whose repair the engine alone began and ended."""
+
+    @property
+    def accepted(self) -> bool: ...
+    @property
+    def calls(self) -> int: ...
+
+
+class Detector(Struct, frozen=True, kw_only=True):
+    """The trigger over all questions, and the gate over those it rang for."""
+
+    n: int
+    sensitivity: Share
+    """Wrong first attempts that the trigger rang for."""
+    false_alarms: Share
+    """Right first attempts that it rang for all the same."""
+    precision: Share
+    """Of what it rang for, what was wrong."""
+    accepted: Share
+    """Of what it rang for, what the gate accepted a candidate of."""
+    accepted_right: Share
+    """Of what the gate accepted, what is right."""
+    shared: Share
+    """Of the repairs that an oracle makes of the same questions, those that the gate accepted right, too."""
+    broken: int
+    """Right first attempts that an accepted candidate replaced with a wrong one."""
+    first: Share
+    reached: Share
+    calls: float
+
+
+def detector(rows: Sequence[Watched], by_oracle: Sequence[Watched] = ()) -> Detector | None:
+    """Count what trigger and gate did, beside an oracle's repair where there is one; a repair that began has rounds."""
+    if not rows:
+        return None
+    rang = [row for row in rows if row.rounds]
+    wrong = [row for row in rows if not row.first_right]
+    accepted = [row for row in rang if row.accepted]
+    return Detector(
+        n=len(rows),
+        sensitivity=Share(sum(not row.first_right for row in rang), len(wrong)),
+        false_alarms=Share(sum(row.first_right for row in rang), len(rows) - len(wrong)),
+        precision=Share(sum(not row.first_right for row in rang), len(rang)),
+        accepted=Share(len(accepted), len(rang)),
+        accepted_right=Share(sum(row.right for row in accepted), len(accepted)),
+        shared=_shared(rows, accepted, by_oracle),
+        broken=sum(row.first_right and not row.right for row in accepted),
+        first=Share(sum(row.first_right for row in rows), len(rows)),
+        reached=Share(sum(row.right for row in rows), len(rows)),
+        calls=sum(row.calls for row in rows) / len(rows),
+    )
+
+
+def _shared(rows: Sequence[Watched], accepted: Sequence[Watched], by_oracle: Sequence[Watched]) -> Share:
+    asked = {(row.seed, row.question) for row in rows}
+    repaired = {(row.seed, row.question) for row in by_oracle if row.right and not row.first_right} & asked
+    made = {(row.seed, row.question) for row in accepted if row.right}
+    return Share(len(repaired & made), len(repaired))
+
+
+# ── what a collection takes ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CallProfile(Struct, frozen=True, kw_only=True):
+    """What answering and repairing one question takes, from the paper's account or a pilot's ledger."""
+
+    name: str
+    answer_tokens: float
+    """Prompt and completion of one attempt without memory."""
+    memory_tokens: float
+    """What the cards add to it."""
+    failing: float
+    """Share of first attempts that fail, and so are repaired."""
+    repair_calls: float
+    """Calls that repairing one failure takes."""
+    repair_tokens: float
+    seconds_per_call: float | None = None
+
+
+class StudyEffort(Struct, frozen=True, kw_only=True):
+    """Calls and tokens of a whole study.
+
+    Without memory a question's prompts are the same under every seed, so a recording answers them once for collection,
+    P_0 and P_K; what memory adds is asked for each seed and arm. `calls_unrecorded` is what it would be without one.
+    """
+
+    calls: int
+    tokens: int
+    calls_unrecorded: int
+    hours: float | None
+    """None where nobody has measured how long a call takes."""
+
+
+def effort(forecast: Forecast, profile: CallProfile, *, arms: int = 1, jobs: int = 1) -> StudyEffort:
+    """The calls of one collection, P_0 and P_K, and of `arms` memory arms on held-out questions."""
+    questions, pairs, design = forecast.n_questions, forecast.n_pairs, forecast.design
+    collections = design.folds - 1 if design.folds else design.seeds
+    repaired = 1 + profile.failing * profile.repair_calls
+    calls = questions * repaired + arms * pairs
+    tokens = questions * (profile.answer_tokens + profile.failing * profile.repair_tokens)
+    tokens += arms * pairs * (profile.answer_tokens + profile.memory_tokens)
+    unrecorded = collections * questions * repaired + (1 + arms) * pairs
+    seconds = profile.seconds_per_call
+    return StudyEffort(
+        calls=round(calls),
+        tokens=round(tokens),
+        calls_unrecorded=round(unrecorded),
+        hours=None if seconds is None else calls * seconds / jobs / 3600,
+    )

@@ -1,15 +1,19 @@
-"""The fix/break ledger: what memory changed, question by question, and what of it holds across seeds."""
+"""The fix/break ledger: what memory changed, what of it holds across seeds and reruns, and what else solves it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
+from statistics import median
 from typing import Protocol
 
+import numpy as np
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
 from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
 from sqlcrystal.measurement.rows import JudgedQuestion
+from sqlcrystal.measurement.statistics import mcnemar_p
 from sqlcrystal.types import CardId
 
 Key = tuple[int, str]
@@ -127,3 +131,158 @@ def stability(pairs: Iterable[Pair]) -> Stability:
         both=tuple(sorted(question for question, counts in verdicts.items() if counts["fix"] and counts["break"])),
         repeated=sum(counts.total() >= 2 for counts in verdicts.values()),
     )
+
+
+# ── identical runs ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Rerun(Struct, frozen=True, kw_only=True):
+    """One pair of identical runs."""
+
+    name: str
+    n: int
+    difference_pp: float
+    flipped: float
+    """Percent of single answers whose verdict differs."""
+
+
+class Drift(Struct, frozen=True, kw_only=True):
+    """The band observed over all pairs of identical runs, in percentage points."""
+
+    runs: tuple[Rerun, ...]
+    median_pp: float
+    max_pp: float
+
+
+def rerun(name: str, pairs: Sequence[Pair]) -> Rerun:
+    """Compare two runs of one configuration."""
+    moved = [pair.after.right - pair.before.right for pair in pairs]
+    return Rerun(
+        name=name,
+        n=len(pairs),
+        difference_pp=100 * sum(moved) / len(pairs),
+        flipped=100 * sum(move != 0 for move in moved) / len(pairs),
+    )
+
+
+def observed(reruns: Mapping[str, Sequence[Pair]]) -> Drift | None:
+    """The band over pairs of identical runs by name, each pooled over its seeds as a contrast is.
+
+    A rerun in which nothing flipped is one, too: leaving it out would make the band look wider than it is.
+    """
+    return drift([rerun(name, pairs) for name, pairs in reruns.items() if pairs])
+
+
+def drift(runs: Sequence[Rerun]) -> Drift | None:
+    """The band; None when nothing was run twice."""
+    if not runs:
+        return None
+    sizes = [abs(run.difference_pp) for run in runs]
+    return Drift(runs=tuple(runs), median_pp=median(sizes), max_pp=max(sizes))
+
+
+# ── what other methods solve ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Substitution(Struct, frozen=True, kw_only=True):
+    """How often the other method solves memory's fixes, against its rate on all failures of the bare solver."""
+
+    fixes: int
+    also_solved: int
+    failures: int
+    failures_solved: int
+    per_seed: tuple[float | None, ...]
+    """Percent of memory's fixes also solved, in the order of the seeds asked for; None where memory fixed nothing."""
+
+    @property
+    def share(self) -> float:
+        """Percent of memory's fixes that the other method solves too."""
+        return 100 * self.also_solved / self.fixes if self.fixes else nan
+
+    @property
+    def base_rate(self) -> float:
+        """Percent of the bare solver's failures that the other method solves."""
+        return 100 * self.failures_solved / self.failures if self.failures else nan
+
+    @property
+    def enrichment(self) -> float:
+        """How many times its base rate; about 1 would speak against substitution."""
+        return self.share / self.base_rate if self.base_rate else nan
+
+
+def overlap(pairs: Sequence[Pair], other: Iterable[Answered], *, seeds: Sequence[int] = ()) -> Substitution:
+    """Compare memory's fixes with what another method answers; seeds in the given order, or as they first appear."""
+    solved = {(row.seed, row.question): row.right for row in other}
+    failures = [pair for pair in pairs if pair.key in solved and not pair.before.right]
+    fixed = [pair for pair in failures if pair.verdict == "fix"]
+    per_seed: list[float | None] = []
+    for seed in seeds or dict.fromkeys(pair.after.seed for pair in pairs):
+        of_seed = [solved[pair.key] for pair in fixed if pair.after.seed == seed]
+        per_seed.append(100 * sum(of_seed) / len(of_seed) if of_seed else None)
+    return Substitution(
+        fixes=len(fixed),
+        also_solved=sum(solved[pair.key] for pair in fixed),
+        failures=len(failures),
+        failures_solved=sum(solved[pair.key] for pair in failures),
+        per_seed=tuple(per_seed),
+    )
+
+
+# ── by stratum ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Effect(Struct, frozen=True, kw_only=True):
+    """What a change did within one stratum, accuracies in percent."""
+
+    name: str
+    n: int
+    before: float
+    after: float
+    fixed: int
+    broke: int
+    mcnemar_p: float
+
+    @property
+    def net(self) -> int:
+        """Questions gained."""
+        return self.fixed - self.broke
+
+    @property
+    def delta_pp(self) -> float:
+        """The change in percentage points."""
+        return 100 * self.net / self.n
+
+
+def effects(pairs: Iterable[Pair], key: Callable[[Pair], str]) -> tuple[Effect, ...]:
+    """One effect per value of `key`, in the order the values first appear."""
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(key(pair), []).append(pair)
+    return tuple(_effect(name, members) for name, members in groups.items())
+
+
+def _effect(name: str, pairs: Sequence[Pair]) -> Effect:
+    verdicts = [pair.verdict for pair in pairs]
+    fixed, broke = verdicts.count("fix"), verdicts.count("break")
+    return Effect(
+        name=name,
+        n=len(pairs),
+        before=100 * sum(pair.before.right for pair in pairs) / len(pairs),
+        after=100 * sum(pair.after.right for pair in pairs) / len(pairs),
+        fixed=fixed,
+        broke=broke,
+        mcnemar_p=mcnemar_p(fixed=fixed, broke=broke),
+    )
+
+
+def correlation(x: Sequence[float], y: Sequence[float]) -> float:
+    """Pearson's r; NaN where either side does not vary."""
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return nan
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def top_share(nets: Sequence[int], *, top: int = 3) -> float | None:
+    """Which share of the net gain the first `top` strata carry, in percent; None when there is no gain."""
+    total = sum(nets)
+    return 100 * sum(nets[:top]) / total if total > 0 else None

@@ -23,6 +23,8 @@ FEWEST = 5
 """Verdicts that each arm needs before there is an interval."""
 MATTERS_PP = 5.0
 """The lift, in points, that a team wants to know of unless it says otherwise."""
+USUAL_SETTLED = 0.33
+"""The share of questions that both arms answer alike, where nothing is known yet: at least so many of Quarry's."""
 MOST_VERDICTS = 10_000_000
 
 Count = NDArray[np.float64] | float
@@ -62,6 +64,48 @@ class Bounds:
     variance: Any
     low: Any
     high: Any
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All answers that chance gave to each arm, judged or not; `settled` as in a tally."""
+
+    with_memory: Any
+    without: Any
+    settled: Any = 0.0
+
+
+class WorstCase(Struct, frozen=True, kw_only=True):
+    """Where the lift over all answers lies, whatever the verdicts on unjudged ones would be, in points."""
+
+    low_pp: float
+    high_pp: float
+    unjudged: float
+    """Percent of the answers that nobody judged."""
+
+
+class VerdictRate(Struct, frozen=True, kw_only=True):
+    """How many answers of a kind were given and judged."""
+
+    memory: bool
+    trouble: bool | None
+    """Whether the answer showed a sign of trouble; None where that was not kept."""
+    asked: int
+    judged: int
+
+
+class VerdictSelection(Struct, frozen=True, kw_only=True):
+    """Differences between verdict rates beyond chance, in points; None where there is none, or none can be told."""
+
+    by_arm_pp: float | None
+    """Rate with memory less rate without."""
+    by_trouble_pp: float | None
+    """Rate of answers with a sign of trouble less rate of the others."""
+
+    @property
+    def selective(self) -> bool:
+        """Whether what was judged differs from what was asked, so that the lift among verdicts may be theirs."""
+        return self.by_arm_pp is not None or self.by_trouble_pp is not None
 
 
 class LiveLift(Struct, frozen=True, kw_only=True):
@@ -119,6 +163,68 @@ def live_lift(strata: Sequence[Tally], *, alpha: float = ALPHA) -> LiveLift:
     interval = bounds(used, alpha=alpha)
     low, high = max(-1.0, float(interval.low)), min(1.0, float(interval.high))
     return LiveLift(value_pp=100 * float(interval.lift), low_pp=100 * low, high_pp=100 * high, **counts)
+
+
+def worst_bounds(strata: Sequence[tuple[Tally, Asked]], *, alpha: float = ALPHA) -> Bounds:
+    """The lift over all answers: lowest where unjudged ones are wrong with memory and right without, or the reverse.
+
+    `lift` and `variance` are those of the middle of the two extremes.
+    """
+    lowest = bounds([_imputed(tally, asked, memory_right=False) for tally, asked in strata], alpha=alpha)
+    highest = bounds([_imputed(tally, asked, memory_right=True) for tally, asked in strata], alpha=alpha)
+    middle, variance = (lowest.lift + highest.lift) / 2, np.maximum(lowest.variance, highest.variance)
+    return Bounds(middle, variance, lowest.low, highest.high)
+
+
+def _imputed(tally: Tally, asked: Asked, *, memory_right: bool) -> Tally:
+    unjudged_with, unjudged_without = asked.with_memory - tally.with_memory, asked.without - tally.without
+    return Tally(
+        asked.with_memory,
+        tally.right_with + unjudged_with * memory_right,
+        asked.without,
+        tally.right_without + unjudged_without * (not memory_right),
+        asked.settled,
+    )
+
+
+def worst_case(strata: Sequence[tuple[Tally, Asked]], *, alpha: float = ALPHA) -> WorstCase | None:
+    """The bounds as a team reads them; None while an arm has too few answers."""
+    asked = sum(asked.with_memory + asked.without + asked.settled for _, asked in strata)
+    ends = worst_bounds(strata, alpha=alpha) if asked else None
+    if ends is None or not np.isfinite(ends.low) or not np.isfinite(ends.high):
+        return None
+    open_ = sum(asked.with_memory + asked.without for _, asked in strata)
+    unjudged = open_ - sum(tally.with_memory + tally.without for tally, _ in strata)
+    return WorstCase(
+        low_pp=100 * max(-1.0, float(ends.low)),
+        high_pp=100 * min(1.0, float(ends.high)),
+        unjudged=100 * float(unjudged / asked),
+    )
+
+
+def verdict_selection(rates: Sequence[VerdictRate]) -> VerdictSelection:
+    """Tell whether answers of one arm, or those that show a sign of trouble, are judged more often than the others.
+
+    Equal rates prove nothing: who judges wrong answers less often does so in both arms.
+    """
+    kept = [rate for rate in rates if rate.trouble is not None]
+    return VerdictSelection(
+        by_arm_pp=_rates_apart([r for r in rates if r.memory], [r for r in rates if not r.memory]),
+        by_trouble_pp=_rates_apart([r for r in kept if r.trouble], [r for r in kept if not r.trouble]),
+    )
+
+
+def _rates_apart(some: Sequence[VerdictRate], others: Sequence[VerdictRate]) -> float | None:
+    counts = [sum(getattr(rate, key) for rate in side) for side in (some, others) for key in ("asked", "judged")]
+    between = live_lift([Tally(*counts)])
+    return between.value_pp if between.excludes_zero else None
+
+
+def paired_verdicts_needed(
+    *, floor: float, settled: float = USUAL_SETTLED, effect_pp: float = MATTERS_PP, power: float = POWER
+) -> int | None:
+    """How many verdicts it takes where both arms answer and chance shows one: those answered alike need no luck."""
+    return verdicts_needed(floor=floor, share=0.5, effect_pp=effect_pp, settled=settled, power=power)
 
 
 def verdicts_needed(

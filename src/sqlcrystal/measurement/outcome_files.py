@@ -1,11 +1,12 @@
-"""Scores of arms from files: anybody's CSV with a column for each, or files that `sqlcrystal score --out` wrote."""
+"""Scores of arms from files: anybody's CSV, files that `sqlcrystal score --out` wrote, or other evaluators' logs."""
 
 import csv
 from collections.abc import Iterator, Sequence
 from math import nan
 from pathlib import Path
 
-from sqlcrystal.errors import DataError
+from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.measurement.evaluation_logs import LOG_SUFFIXES, LogKey, read_log
 from sqlcrystal.measurement.flips import UNEVALUABLE
 from sqlcrystal.measurement.outcomes import NO_SEED, ArmScores, PairedOutcomes
 
@@ -25,8 +26,18 @@ def read_outcomes(files: Sequence[Path]) -> PairedOutcomes:
     return scores.pair(*scores.arms)
 
 
-def read_arms(files: Sequence[Path], arms: Sequence[str] = ()) -> ArmScores:
-    """Read one file with a column for each arm, or a file of `sqlcrystal score --out` for each arm."""
+def read_arms(files: Sequence[Path], arms: Sequence[str] = (), *, cluster: str = "", score: str = "") -> ArmScores:
+    """Read one file with a column for each arm, or for each arm a file of `sqlcrystal score --out` or a log.
+
+    `cluster` names the field of a log's samples that holds their database, `score` the score where there are several.
+    """
+    logs = [path for path in files if path.suffix in LOG_SUFFIXES]
+    if (cluster or score) and not logs:
+        raise ConfigError("--cluster and --score: only logs of Inspect and lm-eval have them")
+    if logs:
+        if len(files) < 2 or arms:
+            raise DataError(f"{logs[0]}: a log holds one arm; give one file for each arm, two or more")
+        return _read_scores(files, cluster=cluster, score=score)
     if len(files) == 1:
         return _read_columns(files[0], arms)
     if not files or arms:
@@ -56,12 +67,15 @@ def _read_columns(path: Path, named: Sequence[str]) -> ArmScores:
     )
 
 
-def _read_scores(files: Sequence[Path]) -> ArmScores:
-    """Read a score file for each arm; all must hold the same questions."""
+def _read_scores(files: Sequence[Path], *, cluster: str = "", score: str = "") -> ArmScores:
+    """Read a score file or log for each arm; all must hold the same questions."""
     names = tuple(path.name for path in files)
     if len(set(names)) < len(names):
         names = tuple(map(str, files))
-    read = dict(zip(names, map(_scores, files), strict=True))
+    read = {
+        name: read_log(path, cluster=cluster, score=score) if path.suffix in LOG_SUFFIXES else _scores(path)
+        for name, path in zip(names, files, strict=True)
+    }
     if len(read) < len(files):
         raise DataError(f"{', '.join(names)}: a file is compared with itself")
     first = read[names[0]]
@@ -69,28 +83,31 @@ def _read_scores(files: Sequence[Path]) -> ArmScores:
         _check_alike(first, read[other], (files[0], path))
     return ArmScores(
         arms=names,
-        keys=tuple((*key, NO_SEED) for key in first),
+        keys=tuple(first),
         scores={name: tuple(scores[key] for key in first) for name, scores in read.items()},
     )
 
 
-Scores = dict[tuple[str, str], float | None]
+Scores = dict[LogKey, float | None]
 
 
 def _check_alike(first: Scores, second: Scores, paths: tuple[Path, Path]) -> None:
     for mine, others, path in ((first, second, paths[1]), (second, first, paths[0])):
         absent = [key for key in mine if key not in others]
         if absent:
-            database, question = absent[0]
+            database, question, seed = absent[0]
+            run = f", epoch {seed}," if seed else ""
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-            raise DataError(f"{path}: has no question {question!r} of database {database!r}{more}, which the other has")
+            raise DataError(
+                f"{path}: has no question {question!r} of database {database!r}{run}{more}, which the other has"
+            )
 
 
 def _scores(path: Path) -> Scores:
     """Right or wrong by database and question; None where gold itself failed."""
     scores: Scores = {}
     for line, row in _rows(path, SCORE_COLUMNS):
-        key = row["database"], row["question_id"]
+        key = row["database"], row["question_id"], NO_SEED
         if key in scores:
             hint = "; it holds several prediction files: score each into its own" if row.get("predictions") else ""
             raise DataError(f"{path}, line {line}: question {key[1]!r} of database {key[0]!r} appears twice{hint}")

@@ -4,7 +4,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.measurement.effort import CallProfile, StudyEffort, effort
+from sqlcrystal.measurement.collecting import CallProfile, StudyEffort, effort
 from sqlcrystal.measurement.power import (
     Dimension,
     ExpectedInterval,

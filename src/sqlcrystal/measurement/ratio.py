@@ -1,6 +1,7 @@
 """The crystallization ratio: held-out lift from memory over the repair headroom on the same questions."""
 
 from collections.abc import Iterable, Sequence
+from math import sqrt
 from typing import Literal, Protocol
 
 import numpy as np
@@ -9,11 +10,47 @@ from msgspec import Struct
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import Floats
-from sqlcrystal.measurement.fieller import FiellerSet, fieller
 from sqlcrystal.measurement.intervals import DEFAULT_METHOD, RESAMPLES, percentile, two_stage_totals
 from sqlcrystal.measurement.outcomes import QuestionTable, question_table
 from sqlcrystal.measurement.rows import JudgedQuestion
 from sqlcrystal.measurement.statistics import check_method
+
+Shape = Literal["bounded", "outside", "unbounded"]
+
+
+class FiellerSet(Struct, frozen=True):
+    """The ratios kept: from low to high; outside low to high; or all of them, when the ends are None."""
+
+    shape: Shape
+    low: float | None = None
+    high: float | None = None
+
+    def __contains__(self, ratio: float) -> bool:
+        if self.low is None or self.high is None:
+            return True
+        inside = self.low <= ratio <= self.high
+        return inside if self.shape == "bounded" else not self.low < ratio < self.high
+
+
+def fieller(*, lift: float, headroom: float, lift_parts: Floats, headroom_parts: Floats, df: float) -> FiellerSet:
+    """The set of ratios r with |lift - r × headroom| within t standard errors, from each database's part of the errors.
+
+    Squared, that is a quadratic in r: a r² - 2 b r + c <= 0.
+    """
+    from scipy.special import stdtrit
+
+    squared = float(stdtrit(df, 0.975)) ** 2
+    a = headroom**2 - squared * float(np.sum(headroom_parts**2))
+    b = lift * headroom - squared * float(np.sum(lift_parts * headroom_parts))
+    c = lift**2 - squared * float(np.sum(lift_parts**2))
+    discriminant = b**2 - a * c
+    if a == 0 or discriminant <= 0:
+        return FiellerSet("unbounded")
+    ends = sorted(((b - sqrt(discriminant)) / a, (b + sqrt(discriminant)) / a))
+    return FiellerSet("bounded" if a > 0 else "outside", *ends)
+
+
+# ── the ratio itself ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class RepairedOnce(JudgedQuestion, Protocol):

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import Floats
-from sqlcrystal.measurement.fieller import FiellerSet, fieller
 from sqlcrystal.measurement.outcomes import QuestionTable
+from sqlcrystal.measurement.ratio import FiellerSet, fieller
 from sqlcrystal.measurement.truth import Truth
 
 MOST_DRAWS = 2_000_000

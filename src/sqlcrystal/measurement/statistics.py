@@ -179,20 +179,6 @@ def detectable_ends(*, standard_error: float, df: float) -> tuple[float, float]:
 
 def equivalence(
     *,
-    outcomes: PairedOutcomes,
-    margin_pp: float,
-    rng: np.random.Generator,
-    method: str = DEFAULT_METHOD,
-    resamples: int = RESAMPLES,
-    alpha: float = ALPHA,
-) -> Equivalence:
-    """Hierarchical TOST: both one-sided tests against ± margin must reject, and something must differ to be tested."""
-    table = outcomes.differences
-    return equivalence_of(table=table, margin_pp=margin_pp, rng=rng, method=method, resamples=resamples, alpha=alpha)
-
-
-def equivalence_of(
-    *,
     table: QuestionTable,
     margin_pp: float,
     rng: np.random.Generator,
@@ -200,10 +186,11 @@ def equivalence_of(
     resamples: int = RESAMPLES,
     alpha: float = ALPHA,
 ) -> Equivalence:
-    """The same from the sums of each question, by the larger of two standard errors.
+    """Hierarchical TOST over the sums of each question: both one-sided tests against ± margin must reject.
 
-    With few changes databases can agree by luck, and their spread then promises more than the changes themselves can:
-    so the error with questions for clusters is tested, too, with the degrees of freedom of the databases.
+    Something must differ to be tested, and the larger of two standard errors decides. With few changes databases can
+    agree by luck, and their spread then promises more than the changes themselves can: so the error with questions for
+    clusters is tested, too, with the degrees of freedom of the databases.
     """
     from scipy.special import stdtr
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.records import Side, read_ledger
-from sqlcrystal.measurement.effort import CallProfile
+from sqlcrystal.measurement.collecting import CallProfile
 from sqlcrystal.measurement.truth import DatabaseTruth, Truth, truth_from_pairs
 from sqlcrystal.study.report.comparisons import designated
 from sqlcrystal.study.report.facts import Facts

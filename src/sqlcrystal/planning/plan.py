@@ -5,6 +5,7 @@ What cannot be known yet is guessed from a few rates: the study's own where it h
 
 import tempfile
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -27,11 +28,15 @@ from sqlcrystal.writing.card import estimate_tokens
 WRONG_SHARE = 0.5
 YIELD = 0.3
 ROUNDS_USED = 0.85
+FLIP_SHARE = 0.15
+"""Of the questions that memory answers, those it fixes or breaks: each is asked again without every card."""
 CARD_TOKENS = 90
 COMPLETION_TOKENS = 70
 SECONDS_PER_TOKEN = 0.0045
 """Of a call's prompt tokens plus ten times its completion tokens: the embedded 1.5B model on two cores."""
 COMPLETION_WEIGHT = 10
+BATCHED = "batched"
+"""How the runtime begins, and the model's kind is called, that writes all replies together."""
 ENOUGH = 20
 
 
@@ -139,6 +144,8 @@ class Planner:
         filled = self._holdings.filled
         if any(bank not in filled for bank in unit.needs):
             return self._answers(unit) + self._repairs(unit, WRONG_SHARE)
+        if unit.leaves_out and not self._tells_flip(unit):
+            return FLIP_SHARE
         missing = len(self.peek.missing)
         try:
             self._holdings.keep(unit, self.performer.perform(unit, filled))
@@ -151,21 +158,31 @@ class Planner:
 
     def _answers(self, unit: Unit) -> float:
         """A call for each answer; of the questions to learn from, those that will have a card."""
+        if unit.leaves_out:
+            return FLIP_SHARE
         return 1.0 if SETTINGS[unit.setting].asks == "held-out" else WRONG_SHARE * YIELD
+
+    def _tells_flip(self, unit: Unit) -> bool:
+        """Whether the recording tells if memory changed the verdict, so that its cards are left out in turn."""
+        try:
+            self.performer.flip(unit, self._holdings.filled)
+        except RecordingMiss:
+            return False
+        return True
 
     def _repairs(self, unit: Unit, share: float) -> float:
         """The calls of one repair and its card, counted once for all arms and seeds that share them."""
-        if not unit.arm or not (unit.fills is not None or SETTINGS[unit.setting].repairs):
+        if not unit.arm or not (unit.collects or SETTINGS[unit.setting].repairs):
             return 0.0
         arm = self.performer.design.arm(unit.arm).arm
-        takes_first = unit.fills is not None and assembly.REGIMES[gate_of(arm.admission)[0]].takes_first
+        takes_first = unit.collects and assembly.REGIMES[gate_of(arm.admission)[0]].takes_first
         database = self.performer.world.database(unit.question.database)
         source = assembly.source(arm.source, model=self.peek, database=database, budget=self.study.budget)
         calls = 0.0
         memory = unit.arm if unit.needs else ""
         if self._first_time(arm.source, memory, *unit.question.key):
             calls += source.calls_in(1.0 if takes_first else max(1.0, self.study.budget * ROUNDS_USED))
-        asks = unit.fills is not None and assembly.WRITERS[arm.writer].calls_model
+        asks = unit.collects and assembly.WRITERS[arm.writer].calls_model
         if asks and self._first_time(arm.source, arm.writer, *unit.question.key):
             calls += YIELD
         return share * calls
@@ -190,8 +207,16 @@ class Planner:
             seconds_per_token=seconds,
         )
 
+    @cached_property
+    def _at_once(self) -> int:
+        """How many calls' times pass side by side; of replies written together each tells its share of the time."""
+        model = self.study.model
+        shared = isinstance(model, dict) and model.get("kind") == BATCHED
+        shared |= any(reply.runtime.startswith(BATCHED) for reply in self.peek.known.values())
+        return 1 if shared else self.opened.model.slots
+
     def _work(self, walked: Walked, usual: UsualCall) -> PlannedWork:
-        batch, prices, jobs = walked.batch, self.study.prices, self.opened.model.slots
+        batch, prices = walked.batch, self.study.prices
         planned = self.performer.design.arm(batch.arm) if batch.arm else None
         cards = planned.arm.k if planned and planned.remembers and batch.setting != "collection" else 0
         prompts = sum(walked.missing) + walked.guessed * (usual.prompt_tokens + cards * CARD_TOKENS)
@@ -205,7 +230,7 @@ class Planner:
             guessed=round(walked.guessed, 1),
             prompt_tokens=round(prompts),
             completion_tokens=round(completions),
-            minutes=round(seconds / jobs / 60, 2),
+            minutes=round(seconds / self._at_once / 60, 2),
             money=round((prompts * prices.prompt + completions * prices.completion) / 1e6, 4),
         )
 
@@ -229,7 +254,7 @@ class Planner:
                 "share of the repair budget that is used, where unknown": ROUNDS_USED,
                 "completion tokens a call": round(usual.completion_tokens, 1),
                 "seconds a token (a completion token counts as 10)": round(usual.seconds_per_token, 6),
-                "calls at once": self.opened.model.slots,
+                "calls whose time passes at once": self._at_once,
             },
             measured=usual.measured,
             foresight=foresee(self.opened.splits, folds=bool(self.opened.performer.study.folds)),

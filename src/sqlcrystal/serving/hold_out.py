@@ -31,6 +31,14 @@ def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, want
 
 def held_out(*, seed: int, database: str, question: str, day: str, share: float) -> bool:
     """A hash decides: the same for every process all day, drawn anew tomorrow; a larger share only adds questions."""
-    drawn = "\x1f".join((str(seed), database, question_key(question), day))
-    digest = hashlib.sha256(drawn.encode("utf-8", "surrogatepass")).digest()
+    return _drawn(str(seed), database, question_key(question), day, share=share)
+
+
+def audited(*, seed: int, database: str, key: str, day: str, share: float) -> bool:
+    """Whether chance chose a question of that key to be judged that day, whichever arm answers it."""
+    return _drawn(str(seed), database, key, day, "audit", share=share)
+
+
+def _drawn(*parts: str, share: float) -> bool:
+    digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") < share * 2**64

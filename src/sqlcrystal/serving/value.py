@@ -1,14 +1,25 @@
 """What memory is worth in service: the live lift, what it costs, which cards earn it, and whether that is known yet."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from sqlcrystal.bank import Store
-from sqlcrystal.bank.records import CardEffect, Traffic
+from sqlcrystal.bank.records import CardEffect, Judged, Traffic
 from sqlcrystal.config import Prices
-from sqlcrystal.measurement.live import MATTERS_PP, LiveLift, Tally, live_lift, verdicts_needed
+from sqlcrystal.measurement.live import (
+    MATTERS_PP,
+    USUAL_SETTLED,
+    Asked,
+    LiveLift,
+    Tally,
+    WorstCase,
+    live_lift,
+    paired_verdicts_needed,
+    verdicts_needed,
+    worst_case,
+)
 from sqlcrystal.serving.observations import Observation, flips, observations, tallies
 
 USUAL_FLOOR = 0.6
@@ -60,6 +71,16 @@ class Value(Struct, frozen=True, kw_only=True):
     enough: bool
     needed: int | None
     """Verdicts still missing before `effect_pp` would be told from none; None where no number would do."""
+    worst_case_pp: tuple[float, float] | None
+    """Where the lift over all drawn answers lies, whatever the verdicts on unjudged ones would be.
+
+    None where one share after the other was held out: the unjudged answers are not kept apart by share.
+    """
+    paired_needed: int | None
+    """Verdicts it would take in all with both_arms and hold_out = 0.5; None where both arms answer already."""
+    audit_lift_pp: float | None
+    """The lift among answers that chance chose to be judged, which nobody's choice of what to judge can move."""
+    audit_ci_pp: tuple[float, float] | None
     effect_pp: float
     says: str
     arms: dict[str, ArmValue]
@@ -77,15 +98,23 @@ class Value(Struct, frozen=True, kw_only=True):
 
 
 def values(
-    store: Store, *, prices: Prices, database: str | None = None, effect_pp: float | None = None, since: str = ""
+    store: Store,
+    *,
+    prices: Prices,
+    database: str | None = None,
+    effect_pp: float | None = None,
+    since: str = "",
+    audited: Callable[[Judged], bool] | None = None,
 ) -> list[Value]:
-    """Every database that was asked, or the one named."""
+    """Every database that was asked, or the one named; `audited` tells the answers that had to be judged."""
     asked = {arm.database for arm in store.answers.traffic(database=database, since=since)}
     wanted = MATTERS_PP if effect_pp is None else effect_pp
-    return [_value(store, name, prices, wanted, since) for name in sorted(asked)]
+    return [_value(store, name, prices, wanted=wanted, since=since, audited=audited) for name in sorted(asked)]
 
 
-def _value(store: Store, name: str, prices: Prices, wanted: float, since: str) -> Value:
+def _value(
+    store: Store, name: str, prices: Prices, *, wanted: float, since: str, audited: Callable[[Judged], bool] | None
+) -> Value:
     traffic = store.answers.traffic(database=name, since=since)
     arms = {arm.memory: arm for arm in store.answers.traffic(database=name, since=since, drawn=True)}
     hidden = store.answers.traffic(database=name, since=since, shown=False)
@@ -94,6 +123,8 @@ def _value(store: Store, name: str, prices: Prices, wanted: float, since: str) -
     lift = live_lift(tallies(seen))
     without = _accuracy(seen, memory=False)
     missing, effect = _missing(seen, without, wanted)
+    paired = _paired(seen, without, effect)
+    audit = live_lift(tallies(observations(filter(audited, judged)))) if audited else None
     enough = _enough(lift, wanted)
     flipped = flips(judged)
     answers, tokens = sum(arm.answers for arm in traffic), sum(map(_tokens, traffic))
@@ -104,17 +135,19 @@ def _value(store: Store, name: str, prices: Prices, wanted: float, since: str) -
         with_memory=_accuracy(seen, memory=True),
         without_memory=without,
         lift_pp=_rounded(lift.value_pp),
-        lift_ci_pp=None
-        if lift.low_pp is None or lift.high_pp is None
-        else (round(lift.low_pp, 2), round(lift.high_pp, 2)),
+        lift_ci_pp=_ends(lift),
         fixed=flipped.fixed,
         broke=flipped.broke,
         net=flipped.fixed - flipped.broke,
         replayed=round(100 * sum(arm.replayed for arm in traffic) / answers, 2),
         enough=enough,
         needed=0 if enough else missing,
+        worst_case_pp=_ends(_worst(tallies(seen), arms)),
+        paired_needed=None if enough else paired,
+        audit_lift_pp=_rounded(audit.value_pp) if audit else None,
+        audit_ci_pp=_ends(audit),
         effect_pp=effect,
-        says=_words(lift, arms, enough=enough, missing=missing, effect_pp=effect),
+        says=_words(lift, arms, enough=enough, missing=missing, paired=paired, effect_pp=effect),
         arms={
             word: _arm(arms.get(memory), prices) for word, memory in (("with_memory", True), ("without_memory", False))
         },
@@ -143,7 +176,7 @@ def _missing(seen: Sequence[Observation], without: float | None, effect_pp: floa
     """How many more verdicts it takes, and for which lift: a smaller one where those for the first are already in."""
     if not seen:
         return None, effect_pp
-    floor = USUAL_FLOOR if without is None else min(0.95, max(0.05, without / 100))
+    floor = _floor(without)
     settled = sum(observation.settled is True for observation in seen) / len(seen)
     effect = effect_pp
     while effect >= SMALLEST_EFFECT_PP:
@@ -154,7 +187,40 @@ def _missing(seen: Sequence[Observation], without: float | None, effect_pp: floa
     return None, effect
 
 
-def _words(lift: LiveLift, arms: dict[bool, Traffic], *, enough: bool, missing: int | None, effect_pp: float) -> str:
+def _paired(seen: Sequence[Observation], without: float | None, effect_pp: float) -> int | None:
+    """How many verdicts both arms would take; None where they answer already."""
+    if not seen or seen[-1].settled is not None:
+        return None
+    return paired_verdicts_needed(floor=_floor(without), settled=USUAL_SETTLED, effect_pp=effect_pp)
+
+
+def _floor(without: float | None) -> float:
+    return USUAL_FLOOR if without is None else min(0.95, max(0.05, without / 100))
+
+
+def _worst(counted: Sequence[Tally], arms: dict[bool, Traffic]) -> WorstCase | None:
+    if len(counted) != 1 or set(arms) != {True, False}:
+        return None
+    [tally], unjudged = counted, {memory: arm.answers - arm.judged for memory, arm in arms.items()}
+    asked = Asked(tally.with_memory + unjudged[True], tally.without + unjudged[False], tally.settled)
+    return worst_case([(tally, asked)])
+
+
+def _ends(interval: LiveLift | WorstCase | None) -> tuple[float, float] | None:
+    if interval is None or interval.low_pp is None or interval.high_pp is None:
+        return None
+    return round(interval.low_pp, 2), round(interval.high_pp, 2)
+
+
+def _words(
+    lift: LiveLift,
+    arms: dict[bool, Traffic],
+    *,
+    enough: bool,
+    missing: int | None,
+    paired: int | None,
+    effect_pp: float,
+) -> str:
     if not arms:
         return "Nothing is held out, so nothing can be compared: set hold_out for this database in sqlcrystal.toml."
     count = lift.n_with + lift.n_without + lift.n_settled + lift.left_out
@@ -164,6 +230,7 @@ def _words(lift: LiveLift, arms: dict[bool, Traffic], *, enough: bool, missing: 
         return (
             f"Not enough verdicts yet: {count} so far; about {missing:,} more would tell a lift of {effect_pp:g} points"
             " from none, four times out of five."
+            + (f" With both_arms = true and hold_out = 0.5 about {paired:,} would do, in all." if paired else "")
         )
     ends = f"{lift.value_pp:+.1f} points, between {lift.low_pp:+.1f} and {lift.high_pp:+.1f}"
     if not lift.excludes_zero:

@@ -18,6 +18,9 @@ COLLECTING = ("source", "admission", "passes")
 NOISY = re.compile(r"noisy:(\d+(?:\.\d+)?)%")
 FRACTION = re.compile(r"(\d+(?:\.\d+)?)%")
 MATCHED = re.compile(r"matched:(.+):(\d+)")
+RETIRED = re.compile(r"retire:(.+)")
+TRIAL = "collection-cause"
+"""The setting whose answers decide which cards are retired."""
 
 
 class PlannedArm(Struct, frozen=True):
@@ -109,6 +112,12 @@ def matched_arm(bank: str) -> str | None:
     return cut[1] if cut else None
 
 
+def trial_arm(bank: str) -> str | None:
+    """The arm whose collection questions decide which cards a bank retires, if it retires any."""
+    cut = RETIRED.fullmatch(bank)
+    return cut[1] if cut else None
+
+
 def _default(entry: ArmEntry) -> Arm:
     factors = {name: value for name in FACTORS if (value := getattr(entry, name)) is not None}
     return Arm(name=entry.name, **factors)
@@ -145,25 +154,44 @@ def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:
     cut = MATCHED.fullmatch(arm.bank)
     if cut and (cut[1] not in arms or cut[1] == arm.name or arms[cut[1]].arm.bank.startswith("matched")):
         raise ConfigError.unknown(f"{where}: bank: matched to", cut[1], set(arms) - {arm.name})
-    if not cut and arm.bank != "full" and not FRACTION.fullmatch(arm.bank):
-        raise ConfigError.unknown(f"{where}: bank", arm.bank, ["full", "50%", "matched:ARM:DRAW"])
+    if trial := trial_arm(arm.bank):
+        _check_trial(planned, trial, arms)
+    elif not cut and arm.bank != "full" and not FRACTION.fullmatch(arm.bank):
+        raise ConfigError.unknown(f"{where}: bank", arm.bank, ["full", "50%", "matched:ARM:DRAW", "retire:ARM"])
     if arm.k < 0 or arm.passes < 1:
         raise ConfigError(f"{where}: k must be 0 or more and passes 1 or more")
     for setting in planned.settings:
         if setting not in CHOICES:
             raise ConfigError.unknown(f"{where}: settings", setting, CHOICES)
-        if SETTINGS[setting].asks == "banked" and not planned.remembers:
+        asked = SETTINGS[setting]
+        if (asked.asks == "banked" or asked.leaves_out) and not planned.remembers:
             raise ConfigError(f"{where}: settings: {setting} needs a bank, and this arm has none")
 
 
+def _check_trial(planned: PlannedArm, trial: str, arms: dict[str, PlannedArm]) -> None:
+    """Refuse to retire cards by an arm that has others, or whose collection questions nobody asks."""
+    where = f"arm {planned.name!r}: bank: retire"
+    if trial not in arms or trial == planned.name or trial_arm(arms[trial].arm.bank):
+        raise ConfigError.unknown(where, trial, {name for name, arm in arms.items() if not trial_arm(arm.arm.bank)})
+    other = arms[trial]
+    differing = [key for key in (*COLLECTING, "writer") if getattr(other.arm, key) != getattr(planned.arm, key)]
+    if differing:
+        raise ConfigError(f"{where}: {trial!r} has other cards (it differs in {', '.join(differing)})")
+    if TRIAL not in other.settings:
+        raise ConfigError(f"{where}: add {TRIAL} to the settings of arm {trial!r}; its answers say which cards harm")
+    if lacking := set(planned.seeds) - set(other.seeds):
+        raise ConfigError(f"{where}: arm {trial!r} is not measured under {sorted(lacking)}")
+
+
 def _chosen_arms(study: StudyFile, default: str, arms: dict[str, PlannedArm]) -> dict[str, PlannedArm]:
-    """The chosen arms, the default, and the arms whose card counts others are matched to."""
+    """The chosen arms, the default, and the arms whose card counts or trials others rest on."""
     for name in study.arms:
         if name not in arms:
             raise ConfigError.unknown("arms", name, arms)
     chosen = set(study.arms or arms) | {default}
     while True:
-        needed = {cut[1] for name in chosen if (cut := MATCHED.fullmatch(arms[name].arm.bank))}
+        banks = [arms[name].arm.bank for name in chosen]
+        needed = {other for bank in banks if (other := matched_arm(bank) or trial_arm(bank))}
         if needed <= chosen:
             return {name: planned for name, planned in arms.items() if name in chosen}
         chosen |= needed
@@ -189,8 +217,14 @@ def _check_sides(contrast: Contrast, arms: dict[str, PlannedArm]) -> None:
         if side.arm not in arms:
             raise ConfigError.unknown("contrast: arm", side.arm, arms)
         if side.setting not in arms[side.arm].settings:
-            raise ConfigError(f"contrast {contrast.name}: arm {side.arm!r} is not measured in {side.setting}")
+            measured = ", ".join(arms[side.arm].settings)
+            raise ConfigError(
+                f"contrast {contrast.name!r}: arm {side.arm!r} is not measured in {side.setting} (it is in {measured}):"
+                f" add {side.setting} to its settings, or take the contrast out of the study file"
+            )
     first, second = (SETTINGS[side.setting] for side in contrast.sides)
+    if first.leaves_out or second.leaves_out:
+        raise ConfigError(f"contrast {contrast.name}: a cause setting asks only where memory changed the verdict")
     if (first.asks, first.reworded) != (second.asks, second.reworded):
         raise ConfigError(f"contrast {contrast.name}: {first.name} and {second.name} do not ask the same questions")
 

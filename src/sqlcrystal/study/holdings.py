@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from sqlcrystal.ledger.log import LogLine
 from sqlcrystal.ledger.records import Outcome
+from sqlcrystal.measurement.cause import harmful
 from sqlcrystal.study.units import Collection, Unit
-from sqlcrystal.types import Card
+from sqlcrystal.types import Card, CardId
 
 
 class BankedEpisode(Struct, frozen=True):
@@ -33,6 +34,8 @@ class Holding(Struct, frozen=True):
 
     episodes: tuple[BankedEpisode, ...] = ()
     missed: frozenset[tuple[str, str]] = frozenset()
+    retired: frozenset[CardId] = frozenset()
+    """The cards that did more harm than good to the questions of their own collection, once they were tried."""
 
 
 Filled: TypeAlias = Mapping[Collection, Holding]
@@ -60,6 +63,11 @@ class Holdings:
             return False
         before = self.filled[unit.needs[0]] if unit.needs else Holding()  # the pass before this one
         finished = [(filler.question.key, done) for filler in fillers if (done := waiting[filler]) is not None]
+        if unit.fills.tried_by:
+            retired = harmful(done.outcome for _, done in finished)
+            self.filled[unit.fills] = Holding(before.episodes, before.missed, retired)
+            del self._waiting[unit.fills]
+            return True
         banked = (done.banked for _, done in finished if done.banked is not None)
         missed = frozenset(key for key, done in finished if done.missed)
         self.filled[unit.fills] = Holding((*before.episodes, *banked), missed)

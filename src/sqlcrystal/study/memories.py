@@ -14,10 +14,10 @@ from sqlcrystal.consumption.retriever import Reach
 from sqlcrystal.ledger.records import BankedCard
 from sqlcrystal.protocols import Embedder, Retriever
 from sqlcrystal.single_flight import SingleFlight
-from sqlcrystal.study.design import MATCHED, Design, PlannedArm, bank_share
+from sqlcrystal.study.design import MATCHED, Design, PlannedArm, bank_share, trial_arm
 from sqlcrystal.study.holdings import BankedEpisode, Filled
 from sqlcrystal.study.remembered import RememberedMemory
-from sqlcrystal.study.units import collection_of
+from sqlcrystal.study.units import collection_of, trial_of
 from sqlcrystal.study.world import World
 from sqlcrystal.types import Card, CardId
 from sqlcrystal.writing.card import estimate_tokens, render_pair
@@ -82,6 +82,12 @@ class Memories:
         elif cut := MATCHED.fullmatch(arm.bank):
             other = self.served(self.design.arm(cut[1]), seed, holdings).searched
             bank = matched(bank, counts_of(other), draw=int(cut[2]), seed=seed)
+        elif trial := trial_arm(arm.bank):
+            retired = holdings[trial_of(self.design.arm(trial), seed)].retired
+            tried = self.served(self.design.arm(trial), seed, holdings).searched
+            bank = FrozenBank(
+                card for name in tried.databases() for card in tried.cards(name) if card.id not in retired
+            )
         retriever = self._retriever(arm.retriever, seed)
         if arm.correspondence == "permuted":
             mispairing = mispair(bank, seed=seed, render=render_pair, count_tokens=estimate_tokens)

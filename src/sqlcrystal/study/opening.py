@@ -10,7 +10,6 @@ from threading import Thread
 
 from msgspec import Struct
 
-from sqlcrystal.benchmarks.catalogue import load_asked
 from sqlcrystal.benchmarks.split import Split, splits_of
 from sqlcrystal.config import StudyFile, digest
 from sqlcrystal.consumption.dense import Vectors
@@ -30,8 +29,7 @@ from sqlcrystal.study.design import design
 from sqlcrystal.study.freezing import FrozenDesign, freeze, preregistration
 from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.perform import Performer
-from sqlcrystal.study.reporter import Reporter
-from sqlcrystal.study.run import Runner, RunResult, StudyWorkers
+from sqlcrystal.study.run import Reporter, Runner, RunResult, StudyWorkers
 from sqlcrystal.study.units import Batch, batches
 from sqlcrystal.study.world import World
 from sqlcrystal.version import __version__
@@ -120,14 +118,14 @@ def _worker_pool(opened: Opened, engine: str, jobs: int | None) -> StudyWorkers:
 def open_performer(study: StudyFile, *, privileged: bool = False) -> Performer:
     """Open a study in a worker: databases, model and embedder, all of which end with the worker's process."""
     accept_privileged(privileged)
-    plan, world = design(study), World(load_asked(study.asked), check=study.check, timeout=study.timeout)
+    plan, world = design(study), World.of(study)
     memories = Memories(plan, world, lambda: Vectors(open_embedder(study.embedder)), order=study.card_order)
     return Performer(study, world, open_model(study.model), memories)
 
 
 def freeze_study(study: StudyFile, path: Path) -> FrozenDesign:
     """Freeze a design before it is run; no model is asked."""
-    world = World(load_asked(study.asked), check=study.check, timeout=study.timeout)
+    world = World.of(study)
     try:
         return freeze(study, design(study), world, path)
     finally:
@@ -141,7 +139,7 @@ def open_study(
     """Everything a study needs; closed together at the end."""
     plan = design(study)
     with ExitStack() as stack:
-        world = World(load_asked(study.asked), check=study.check, timeout=study.timeout)
+        world = World.of(study)
         stack.callback(world.close)
         asked = model or open_model(study.model)
         if model is None:

@@ -3,8 +3,9 @@
 from functools import cache
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from sqlcrystal import assembly, pipeline
-from sqlcrystal.benchmarks.oracle import UNJUDGED
 from sqlcrystal.config import StudyFile
 from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.errors import ModelRejected
@@ -20,6 +21,7 @@ from sqlcrystal.study.remembered import (
     Attempts,
     Cards,
     Efforts,
+    MemoryWithout,
     RememberedSolver,
     RememberedSource,
     RememberedWriter,
@@ -28,7 +30,7 @@ from sqlcrystal.study.remembered import (
 from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.study.units import Unit
 from sqlcrystal.study.world import World
-from sqlcrystal.types import Sampling
+from sqlcrystal.types import CardId, Sampling
 from sqlcrystal.writing.modes import modes
 
 SINGLE_SHOT = "single-shot"
@@ -41,6 +43,14 @@ class UnitWork(NamedTuple):
 
     prefix: tuple[str, ...]
     name: tuple[object, ...]
+
+
+class Flip(NamedTuple):
+    """An answer that memory fixed or broke: the card that is left out next, the SQL and verdict with all cards."""
+
+    card: CardId
+    sql: str | None
+    right: bool
 
 
 class Performer:
@@ -62,13 +72,29 @@ class Performer:
         """One unit; None when it has no row, as for a question whose card is not in the bank after all."""
         if not self._is_asked(unit, holdings):
             return None
+        flip = self.flip(unit, holdings) if unit.leaves_out else None
+        if unit.leaves_out and flip is None:
+            return None
         try:
-            answer = self._answer(unit, holdings)
+            answer = self._answer(unit, self._memory(unit, holdings))
         except ModelRejected:  # the same prompt would be refused again, so the question is unevaluable
             if not unit.arm:
                 raise
-            return self._settle(unit, None, None)
-        return self._settle(unit, answer, self._learn(unit, answer)) if unit.arm else None
+            return self._settle(unit, None, None, flip)
+        return self._settle(unit, answer, self._learn(unit, answer), flip) if unit.arm else None
+
+    def flip(self, unit: Unit, holdings: Filled) -> Flip | None:
+        """The answer with the whole window, if it is right where the one without memory is wrong, or the reverse."""
+        memory, oracle, rule = self._whole_memory(unit, holdings), self.world.oracle, self.study.rule
+        card = MemoryWithout(memory, unit.leaves_out).left_out(unit.question)
+        if card is None or not oracle.evaluable(unit.question):
+            return None
+        try:
+            sqls = [self._answer(unit, seen).attempt.sql for seen in (NoMemory(), memory)]
+        except ModelRejected:
+            return None
+        before, after = (oracle.judge(unit.question, sql).rules[rule] for sql in sqls)
+        return Flip(card, sqls[1], after) if before != after else None
 
     def work(self, unit: Unit, holdings: Filled) -> UnitWork:
         """What a unit will ask, known before it is asked."""
@@ -82,9 +108,8 @@ class Performer:
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _answer(self, unit: Unit, holdings: Filled) -> pipeline.Answer:
+    def _answer(self, unit: Unit, memory: pipeline.Memory) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
-        memory = self._memory(unit, holdings)
         return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit), database=database)
 
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
@@ -103,7 +128,7 @@ class Performer:
             self._efforts,
             regime=name,
         )
-        if unit.fills is None:
+        if not unit.collects:
             return pipeline.Lesson(
                 effort=pipeline.repair(answer.attempt, trigger=regime.trigger, source=source, accept=regime.accept)
             )
@@ -118,6 +143,10 @@ class Performer:
         )
 
     def _memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:
+        memory = self._whole_memory(unit, holdings)
+        return MemoryWithout(memory, unit.leaves_out) if unit.leaves_out else memory
+
+    def _whole_memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:
         setting = SETTINGS[unit.setting]
         if setting.memory == "none" or not unit.needs:
             return NoMemory()
@@ -129,13 +158,13 @@ class Performer:
         if SETTINGS[unit.setting].asks == "banked":
             served = self.memories.served(self._planned(unit), unit.seed, holdings)
             return any(card.question.key == unit.question.key for card in served.searched.cards(unit.question.database))
-        if unit.fills is not None and unit.needs:
+        if unit.collects and unit.needs:
             return unit.question.key in holdings[unit.needs[0]].missed
         return True
 
     def _gate(self, unit: Unit) -> tuple[str, float] | None:
         """Who says that repair is due and done, and how noisily; None where nothing is repaired."""
-        admission = unit.fills.admission if unit.fills is not None else SETTINGS[unit.setting].repairs
+        admission = self._planned(unit).arm.admission if unit.collects else SETTINGS[unit.setting].repairs
         return gate_of(admission) if admission else None
 
     def _solver(self, unit: Unit) -> RememberedSolver:
@@ -147,19 +176,23 @@ class Performer:
 
     def _solver_name(self, unit: Unit) -> str:
         """A bank is always collected single-shot, whatever answers from it."""
-        return self._planned(unit).arm.solver if unit.arm and unit.fills is None else SINGLE_SHOT
+        return self._planned(unit).arm.solver if unit.arm and not unit.collects else SINGLE_SHOT
 
     def _sample(self, unit: Unit) -> int:
         """Which reply to the same prompt is meant; a further pass of a collection asks for none of its own."""
-        return unit.repetition if unit.fills is None else 0
+        return 0 if unit.collects else unit.repetition
 
     def _planned(self, unit: Unit) -> PlannedArm:
         return self.design.arm(unit.arm)
 
     # ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _settle(self, unit: Unit, answer: pipeline.Answer | None, lesson: pipeline.Lesson | None) -> Performed:
+    def _settle(
+        self, unit: Unit, answer: pipeline.Answer | None, lesson: pipeline.Lesson | None, flip: Flip | None
+    ) -> Performed:
         outcome = self._outcome(unit, answer, lesson)
+        if flip is not None:
+            outcome = replace(outcome, without=flip.card, first_sql=flip.sql, first_right=flip.right)
         line = line_of(outcome, unit.question, answer, lesson, digest=self.model.digest)
         first_sql, banked = outcome.first_sql, self._banked(lesson)
         wrong = first_sql is None or not self.world.oracle.right(unit.question, first_sql)
@@ -187,7 +220,7 @@ class Performer:
         oracle, rule = self.world.oracle, self.study.rule
         first_sql = answer.attempt.sql if answer else None
         sql = self._final_sql(unit, first_sql, lesson)
-        first, final = (oracle.judge(unit.question, query) if answer else UNJUDGED for query in (first_sql, sql))
+        first, final = (oracle.judge(unit.question, query) if answer else oracle.unjudged for query in (first_sql, sql))
         rounds = lesson.effort.rounds if lesson else ()
         calls = [*(answer.attempt.calls if answer else ()), *(lesson.calls if lesson else ())]
         retrieved = answer.retrieved if answer else ()

@@ -11,6 +11,7 @@ from sqlcrystal.types import (
     Admitted,
     Attempt,
     Card,
+    CardId,
     Effort,
     Execution,
     Failure,
@@ -134,6 +135,28 @@ class RememberedMemory:
     def recall(self, question: Question) -> tuple[Retrieved, ...]:
         """What the memory brought up when it was first asked."""
         return self._recalled.get(as_asked(question), lambda: tuple(self._memory.recall(question)))
+
+    def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
+        """As the memory does."""
+        return self._memory.arrange(retrieved)
+
+
+class MemoryWithout:
+    """A memory that does without one card of each window; no other card takes its place."""
+
+    def __init__(self, memory: Memory, place: int) -> None:
+        """Leave out the card at a place, from 1 on, best first."""
+        self._memory, self._place = memory, place
+
+    def left_out(self, question: Question) -> CardId | None:
+        """The card that is left out; None where the window is smaller."""
+        window = self._memory.recall(question)
+        return window[self._place - 1].card.id if self._place <= len(window) else None
+
+    def recall(self, question: Question) -> tuple[Retrieved, ...]:
+        """The window without that card."""
+        window = self._memory.recall(question)
+        return (*window[: self._place - 1], *window[self._place :])
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
         """As the memory does."""

@@ -18,8 +18,23 @@ from sqlcrystal.ledger.log import Logs
 from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.study.holdings import Holding, Holdings, Performed
 from sqlcrystal.study.perform import Performer
-from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.study.units import Batch, Collection, Unit
+
+
+class Reporter:
+    """Is told how far a run is; this one passes nothing on."""
+
+    def start(self, total: int) -> None:
+        """Say how many units lie ahead."""
+
+    def step(self, label: str) -> None:
+        """Say that one more unit of the named stretch is done."""
+
+    def note(self, text: str) -> None:
+        """Say something that is worth a line."""
+
+
+# ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PATIENCE = 8
 """So many failed calls in a row, or as many as are under way at once and one more, end the run: the model is away."""
@@ -178,7 +193,8 @@ class Runner:
         self.reporter.step(progress.batch.label)
         if performed is not None and progress.batch.told and self.logs is not None:
             run = f"-run{performed.outcome.run}" if performed.outcome.run > 1 else ""
-            self.logs.append(f"{unit.arm}-{unit.setting}-{unit.seed}{run}", performed.line)
+            place = f"-without{unit.leaves_out}" if unit.leaves_out else ""
+            self.logs.append(f"{unit.arm}-{unit.setting}-{unit.seed}{run}{place}", performed.line)
         if self._holdings.keep(unit, performed):
             self._release()
 

@@ -9,8 +9,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     """One setting: a row of the table below."""
 
     name: str
-    asks: Literal["everything", "collection", "held-out", "banked"]
-    """Which questions: all, those to learn from, those held out, or those whose card is in the bank."""
+    asks: Literal["everything", "collection", "collected", "held-out", "banked"]
+    """Which questions: all, those to learn from, the same once the bank is full, those held out, or the banked ones."""
     reworded: bool = False
     """Asked in other words, once for each paraphrase that the benchmark has of it."""
     memory: Literal["none", "others", "own"]
@@ -19,6 +19,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     """Who says that repair is due and done; what held-out repair finds is never stored."""
     repeats: bool = False
     """Asked anew as often as the study's `reruns` say, under numbers of their own."""
+    leaves_out: bool = False
+    """Asked without each card of its window in turn, where memory changed the verdict."""
 
 
 SETTINGS = {
@@ -30,6 +32,8 @@ SETTINGS = {
         Setting(name="repair", asks="held-out", memory="others", repairs="oracle"),
         Setting(name="engine-repair", asks="held-out", memory="others", repairs="engine"),
         Setting(name="again", asks="held-out", memory="others", repeats=True),
+        Setting(name="cause", asks="held-out", memory="others", leaves_out=True),
+        Setting(name="collection-cause", asks="collected", memory="others", leaves_out=True),
         Setting(name="replay", asks="banked", memory="own"),
         Setting(name="retention", asks="banked", memory="others"),
         Setting(name="rerun", asks="banked", memory="none", repeats=True),
@@ -38,5 +42,5 @@ SETTINGS = {
         Setting(name="paraphrase-none", asks="banked", memory="none", reworded=True),
     )
 }
-CHOICES = tuple(name for name, setting in SETTINGS.items() if setting.asks in ("held-out", "banked"))
+CHOICES = tuple(name for name, setting in SETTINGS.items() if setting.asks in ("held-out", "collected", "banked"))
 """What an arm of a study file may name; first attempts and collections follow from these."""

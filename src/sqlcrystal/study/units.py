@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sqlcrystal.benchmarks.cases import Case
 from sqlcrystal.benchmarks.split import Split
-from sqlcrystal.study.design import Design, PlannedArm, matched_arm
+from sqlcrystal.study.design import TRIAL, Design, PlannedArm, matched_arm, trial_arm
 from sqlcrystal.study.setting import SETTINGS, Setting
 from sqlcrystal.types import Question
 
@@ -22,6 +22,8 @@ class Collection(Struct, frozen=True):
     seed: int
     passes: int
     after: int
+    tried_by: str = ""
+    """The arm on whose collection questions its cards were tried one by one; empty before that."""
 
 
 class Unit(Struct, frozen=True, kw_only=True):
@@ -35,8 +37,15 @@ class Unit(Struct, frozen=True, kw_only=True):
     wording: int = 0
     """Which paraphrase these words are, from 1 on; 0 is the question itself."""
     repetition: int = 0
+    leaves_out: int = 0
+    """Which card of its window it does without, from 1 on; 0 is none."""
     needs: tuple[Collection, ...] = ()
     fills: Collection | None = None
+
+    @property
+    def collects(self) -> bool:
+        """Whether repair, admission and a card follow the answer."""
+        return self.setting == "collection"
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -94,11 +103,19 @@ def collection_of(planned: PlannedArm, seed: int, after: int | None = None) -> C
 
 
 def collections_needed(design: Design, planned: PlannedArm, seed: int) -> tuple[Collection, ...]:
-    """Every collection that an arm's memory rests on: its own, and that of the arm whose card counts it is cut to."""
+    """Every collection that an arm's memory rests on: its own, and another arm's for its card counts or its trial."""
     if not planned.remembers:
         return ()
-    other = matched_arm(planned.arm.bank)
-    return (collection_of(planned, seed), *((collection_of(design.arm(other), seed),) if other else ()))
+    if trial := trial_arm(planned.arm.bank):  # it has the same cards, so that its needs begin with our own
+        other = design.arm(trial)
+        return (*collections_needed(design, other, seed), trial_of(other, seed))
+    matched = matched_arm(planned.arm.bank)
+    return (collection_of(planned, seed), *((collection_of(design.arm(matched), seed),) if matched else ()))
+
+
+def trial_of(planned: PlannedArm, seed: int) -> Collection:
+    """Name the arm's collection once its cards were tried on the collection's own questions."""
+    return replace(collection_of(planned, seed), tried_by=planned.name)
 
 
 def _attempts(splits: Mapping[int, Split]) -> Batch:
@@ -120,10 +137,14 @@ def _units(design: Design, planned: PlannedArm, name: str, splits: Mapping[int, 
             yield from _collection(planned, unit, splits[seed])
             continue
         needs = collections_needed(design, planned, seed)
+        fills = trial_of(planned, seed) if name == TRIAL else None
         cases = splits[seed].held_out if setting.asks == "held-out" else splits[seed].learn
         for repetition in repetitions:
             for wording, question in _worded(cases, setting):
-                yield replace(unit, question=question, wording=wording, repetition=repetition, needs=needs)
+                asked = replace(
+                    unit, question=question, wording=wording, repetition=repetition, needs=needs, fills=fills
+                )
+                yield from _leaving_out(asked, planned.arm.k if setting.leaves_out else 0)
 
 
 def _worded(cases: Sequence[Case], setting: Setting) -> Iterator[tuple[int, Question]]:
@@ -133,6 +154,11 @@ def _worded(cases: Sequence[Case], setting: Setting) -> Iterator[tuple[int, Ques
             yield 0, case.question
         for number, text in enumerate(case.paraphrases if setting.reworded else (), 1):
             yield number, replace(case.question, text=text)
+
+
+def _leaving_out(unit: Unit, cards: int) -> Iterator[Unit]:
+    """Give the unit as it is, or once for each card that its window may hold."""
+    yield from (replace(unit, leaves_out=place) for place in range(1, cards + 1)) if cards else (unit,)
 
 
 def _collection(planned: PlannedArm, unit: Unit, split: Split) -> Iterator[Unit]:
@@ -147,7 +173,8 @@ def _collection(planned: PlannedArm, unit: Unit, split: Split) -> Iterator[Unit]
 
 
 def _turn(design: Design, planned: PlannedArm, setting: str) -> Turn:
-    again = SETTINGS[setting].repeats and SETTINGS[setting].asks == "held-out"
+    asked = SETTINGS[setting]
+    again = (asked.repeats or asked.leaves_out) and asked.asks == "held-out"
     if planned.name not in design.confirmed:
         return Turn.EXPLORATORY_REPEATED if again else Turn.EXPLORATORY
     if again or (SETTINGS[setting].repairs and planned.remembers):

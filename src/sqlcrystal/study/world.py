@@ -1,7 +1,9 @@
 """What all arms of a study share: the questions, their databases, and the oracle that judges every SQL once."""
 
 from sqlcrystal.benchmarks.cases import Benchmark
+from sqlcrystal.benchmarks.catalogue import load_asked, with_instances
 from sqlcrystal.benchmarks.oracle import GoldOracle
+from sqlcrystal.config import StudyFile
 from sqlcrystal.databases import open_database
 from sqlcrystal.scoring.judge import check_files
 from sqlcrystal.single_flight import SingleFlight
@@ -16,21 +18,35 @@ class World:
         check_files({name: benchmark.locations[name] for name in benchmark.databases})
         self.benchmark = benchmark
         self.timeout = timeout
-        self.oracle = GoldOracle(benchmark.cases, self.database, check=check)
+        further = self._instances if benchmark.instances else None
+        self.oracle = GoldOracle(benchmark.cases, self.database, check=check, instances_of=further)
         self._opened: SingleFlight[str, RememberedDatabase] = SingleFlight()
-        self._names: set[str] = set()
+        self._open: list[RememberedDatabase] = []
+
+    @classmethod
+    def of(cls, study: StudyFile) -> "World":
+        """Open the world that a study file describes."""
+        benchmark = with_instances(load_asked(study.asked), study.check, study.rule)
+        return cls(benchmark, check=study.check, timeout=study.timeout)
 
     def database(self, name: str) -> RememberedDatabase:
         """A database by name, opened once."""
-
-        def open_one() -> RememberedDatabase:
-            opened = open_database(self.benchmark.locations[name], name=name, inspect=False)  # a model writes the SQL
-            self._names.add(name)
-            return RememberedDatabase(opened, timeout=self.timeout)
-
-        return self._opened.get(name, open_one)
+        return self._at(self.benchmark.locations[name], name)
 
     def close(self) -> None:
         """Close every database."""
-        for name in self._names:
-            self.database(name).close()
+        for database in self._open:
+            database.close()
+
+    def _instances(self, name: str) -> list[RememberedDatabase]:
+        """The further instances of a database, which only the oracle asks."""
+        return [self._at(location, name) for location in self.benchmark.instances[name]]
+
+    def _at(self, location: str, name: str) -> RememberedDatabase:
+        def open_one() -> RememberedDatabase:
+            opened = open_database(location, name=name, inspect=False)  # a model writes the SQL
+            remembered = RememberedDatabase(opened, timeout=self.timeout)
+            self._open.append(remembered)
+            return remembered
+
+        return self._opened.get(location, open_one)

@@ -14,6 +14,8 @@ DIFFICULTIES = ("simple", "moderate", "challenging")
 FIRST_EDITION = 26
 """The questions of a database up to this number made up the first edition; telecom had one fewer."""
 FEWER = {"telecom": 25}
+INSTANCES = 4
+"""How many further instances of each database the rule `instances` asks."""
 
 
 class QuarryQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,6 +75,13 @@ def paraphrases() -> dict[str, tuple[str, ...]]:
     """Read two other wordings each of 200 questions, by id."""
     text = resources.files(__name__).joinpath("paraphrases.json").read_bytes()
     return msgspec.json.decode(text, type=dict[str, tuple[str, ...]])
+
+
+def instances(name: str) -> tuple[str, ...]:
+    """Give the files of a database's further instances; builds those that were not built yet."""
+    from sqlcrystal.benchmarks.quarry import build
+
+    return tuple(str(build.path(name, instance=number)) for number in range(1, INSTANCES + 1))
 
 
 def load(*, edition: int = 2) -> Benchmark:

@@ -7,8 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from sqlcrystal.benchmarks.quarry import DIFFICULTIES, build, entries, names
-from sqlcrystal.benchmarks.quarry.check import Review, review, run
-from sqlcrystal.benchmarks.quarry.datasheet import render
+from sqlcrystal.benchmarks.quarry.check import Review, render, review, run
 from sqlcrystal.errors import UserError
 
 COUNTED = "<!-- counted by `release` from here on -->"

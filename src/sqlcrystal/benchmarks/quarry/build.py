@@ -47,23 +47,28 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sqlcrystal" / "quarry"
 
 
-def path(name: str, directory: Path | None = None) -> Path:
-    """The file of one database, built if this version of its generator was not built yet."""
+def path(name: str, directory: Path | None = None, *, instance: int = 0) -> Path:
+    """The file of one database, built if this version of its generator was not built yet.
+
+    Instance 0 is the database that questions are asked of; others hold different rows by the same rules.
+    """
     if name not in names():
         raise ConfigError.unknown("database", name, names())
     source = resources.files(__package__).joinpath(f"{name}.py").read_bytes()
     version = hashlib.sha256(source + str(RECIPE).encode()).hexdigest()[:12]
-    target = (directory or cache_directory()) / version / f"{name}.sqlite"
+    target = (
+        (directory or cache_directory()) / version / (f"{name}.{instance}.sqlite" if instance else f"{name}.sqlite")
+    )
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             fresh = Path(scratch) / target.name
-            build(name, fresh)
+            build(name, fresh, instance=instance)
             fresh.replace(target)
     return target
 
 
-def build(name: str, target: Path) -> None:
+def build(name: str, target: Path, *, instance: int = 0) -> None:
     """Write one database to a file that does not exist yet."""
     plan = blueprint(name)
     connection = sqlite3.connect(target, isolation_level=None)
@@ -80,7 +85,7 @@ def build(name: str, target: Path) -> None:
         for statement in plan.schema.split(";"):
             if statement.strip():
                 connection.execute(statement.strip())
-        for table, rows in plan.rows(Random(f"quarry/{name}")):
+        for table, rows in plan.rows(Random(f"quarry/{name}/{instance}" if instance else f"quarry/{name}")):
             if rows:
                 marks = ", ".join("?" * len(rows[0]))
                 connection.executemany(f'INSERT INTO "{table}" VALUES ({marks})', rows)

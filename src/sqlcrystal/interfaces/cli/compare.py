@@ -16,9 +16,10 @@ def compare(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="CSV",
+            metavar="FILE",
             help="One CSV with columns database,question,[seed,] and one for each arm (a,b), scores from 0 to 1, blank"
-            " where missing; or a file of `score --out` for each arm.",
+            " where missing; or for each arm a file of `score --out`, a log of Inspect (.eval, .json) or the"
+            " samples_….jsonl of lm-eval.",
         ),
     ],
     arms: Annotated[
@@ -30,6 +31,15 @@ def compare(
         ),
     ] = "",
     *,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar="FIELD",
+            help="Of logs: the field of a sample that names its database.",
+            show_default="database, db_id or db",
+        ),
+    ] = "",
+    score: Annotated[str, typer.Option(metavar="NAME", help="Of logs with several scores: the one to compare.")] = "",
     method: Annotated[
         str, typer.Option(help="Interval: cr2, jackknife, or two-stage (the paper's bootstrap).")
     ] = "cr2",
@@ -44,7 +54,8 @@ def compare(
     from sqlcrystal.measurement.comparison import compare_arms
     from sqlcrystal.measurement.outcome_files import read_arms
 
-    scores = read_arms(files, [name.strip() for name in arms.split(",") if name.strip()])
+    named = [name.strip() for name in arms.split(",") if name.strip()]
+    scores = read_arms(files, named, cluster=cluster, score=score)
     family = compare_arms(scores, method=method, resamples=resamples, rng_seed=rng_seed)
     if json:
         print_json(family.members[0].comparison if len(family.members) == 1 else family)

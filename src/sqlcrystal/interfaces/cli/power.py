@@ -12,7 +12,7 @@ from sqlcrystal.interfaces.cli.output import print_json, print_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sqlcrystal.measurement.effort import CallProfile
+    from sqlcrystal.measurement.collecting import CallProfile
     from sqlcrystal.measurement.power import ExpectedInterval
     from sqlcrystal.measurement.prospect import Curve, Prospect
     from sqlcrystal.measurement.truth import Truth

@@ -48,7 +48,7 @@ def score(
     *,
     benchmark: BenchmarkName,
     data: DataFolder = None,
-    rule: Annotated[str, typer.Option("--rule", help="bird, subset, bag or test-suite.")] = "bird",
+    rule: Annotated[str, typer.Option("--rule", help="bird, subset, bag, test-suite or instances (quarry).")] = "bird",
     databases: DatabaseLocations = None,
     database: OnlyDatabases = None,
     skip_missing: SkipMissing = False,

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement import leakage as leakage_audit
 from sqlcrystal.measurement.adoption import Traced, Window, trace, trace_depth
-from sqlcrystal.measurement.card_use import BankUse, card_use
 from sqlcrystal.measurement.comparison import Comparison
-from sqlcrystal.measurement.flips import Pair, breaks, fixes
-from sqlcrystal.measurement.substitution import Substitution, overlap
-from sqlcrystal.study.report.arm_rows import grouped, not_shown
-from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, oriented
+from sqlcrystal.measurement.flips import Pair, Substitution, breaks, fixes, overlap
+from sqlcrystal.measurement.windows import BankUse, card_use
+from sqlcrystal.study.report.arm_rows import grouped, label, not_shown
+from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, observed_drift, oriented
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.reruns import observed_drift
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.wording import (
     METHOD_NAMES,
@@ -218,8 +216,8 @@ def drift(facts: Facts) -> Body | None:
     return Body(
         columns=("Identical runs", "n", "Difference (pp)", "Answers that flip %"),
         rows=rows,
-        note=f"Seeds pooled, as in a contrast. Absolute difference: median {band.median_pp:.2f} pp, maximum"
-        f" {band.max_pp:.2f} pp.",
+        note=f"{facts.split.capitalize()}s pooled, as in a contrast. Absolute difference: median"
+        f" {band.median_pp:.2f} pp, maximum {band.max_pp:.2f} pp.",
     )
 
 
@@ -260,7 +258,7 @@ def substitution(facts: Facts) -> Body | None:
     others = {"repair without memory": facts.repairs}
     for solver in {arm.solver: None for arm in facts.arms.values() if arm.solver != facts.default.solver}:
         if arm := facts.bare_with(solver):
-            others[arm.name] = facts.rows(arm)
+            others[label(facts, arm)] = facts.rows(arm)
     solved = {name: overlap(facts.headline, rows, seeds=facts.seeds) for name, rows in others.items() if rows}
     seeds = "/".join(str(seed) for seed in facts.seeds)
     return Body(
@@ -283,7 +281,8 @@ def card_usage(facts: Facts) -> Body | None:
     return Body(
         columns=("Width", "Cards", "Slots", "In a fix window %", "Top tenth's share %", "Gini", "Never retrieved %"),
         rows=grouped(facts, arms, _use_row, beside=(facts.default,)),
-        note="Ranges over the seeds that were run. A window shows co-occurrence, not what a single card caused.",
+        note=f"Ranges over the {facts.split}s that were run. A window shows co-occurrence, not what a single card"
+        " caused.",
     )
 
 

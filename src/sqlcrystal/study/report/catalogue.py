@@ -3,13 +3,13 @@
 from sqlcrystal.measurement.cost import Workload
 from sqlcrystal.study.report import (
     audit_tables,
+    cause_tables,
     cost_tables,
     decision_tables,
     design_tables,
     gate_tables,
     mechanism_tables,
     model_tables,
-    solver_tables,
     value_tables,
     window_tables,
 )
@@ -177,7 +177,7 @@ DECISIONS = (
         "solvers",
         "What the solver sees and chooses, with memory and without",
         "arms with solver profiled or fallback",
-        solver_tables.solvers,
+        decision_tables.solvers,
     ),
     TableSpec("votes", "How right a vote is", COLLECTED.format("T4"), gate_tables.votes),
     TableSpec(
@@ -280,6 +280,25 @@ AUDITS = (
         "cards and the windows of the default arm",
         audit_tables.card_usage,
         folded=True,
+    ),
+    TableSpec(
+        "cause",
+        "Which card fixed or broke it",
+        "the setting cause, which asks changed answers again without one card at a time",
+        cause_tables.causes,
+    ),
+    TableSpec(
+        "cause-cards",
+        "Cards by what they caused, beside their windows",
+        "the setting cause of the default arm",
+        cause_tables.cards,
+        folded=True,
+    ),
+    TableSpec(
+        "retirement",
+        "Forgetting cards that harm",
+        "an arm with bank retire:ARM",
+        cause_tables.retirement,
     ),
     TableSpec("data", "Questions per database", NO_MEMORY, value_tables.data, folded=True, paper="tab:x-data"),
 )

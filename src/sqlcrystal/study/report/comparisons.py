@@ -1,4 +1,4 @@
-"""The controlled comparisons: the study's own contrasts, and the paper's roster resolved against the study's arms."""
+"""The controlled comparisons: the study's contrasts, the paper's roster on its arms, the verdict, identical runs."""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from sqlcrystal.ledger.records import Arm, Contrast, Side
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
+from sqlcrystal.measurement.flips import Drift, Pair, observed, pair_up
 from sqlcrystal.measurement.multiplicity import FamilyReading, read_family
 from sqlcrystal.measurement.statistics import ALPHA
 from sqlcrystal.study.report.facts import PAPERS_METHOD, Facts
+from sqlcrystal.study.report.wording import plural
 
 HEADLINE_KEY = "transfer"
 
@@ -31,6 +33,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     beside: Comparison
     """By the other one."""
     confirmatory: bool = False
+    split: str = "seed"
+    """The word for one of the study's splits."""
     family: FamilyReading | None = None
     """How it is read within the confirmatory family; None outside it."""
     runtimes: tuple[str, ...] = ()
@@ -96,7 +100,7 @@ class Finding(Struct, frozen=True, kw_only=True):
         if self.result.p_value is None:
             return self.result.undefined
         if self.preliminary:
-            return "preliminary: fewer than three seeds"
+            return f"preliminary: fewer than three {self.split}s"
         if not self.told_from_zero:
             return "interval includes zero"
         if self.supported:
@@ -249,5 +253,65 @@ def _compare_sides(facts: Facts, a: Side, b: Side, *, key: str, asks: str, facto
         return None
     runtimes = facts.runtimes(a, b)
     return Finding(
-        key=key, asks=asks, factor=factor, a=str(a), b=str(b), result=result, beside=beside, runtimes=runtimes
+        key=key,
+        asks=asks,
+        factor=factor,
+        a=str(a),
+        b=str(b),
+        result=result,
+        beside=beside,
+        runtimes=runtimes,
+        split=facts.split,
     )
+
+
+# ── the verdict on the lift ──────────────────────────────────────────────────────────────────────────────────────────
+
+NOTHING_BANKED = "nothing to compare: no card was banked"
+NOT_MEASURED = "not measured: memory or no memory is not recorded"
+NOT_JUDGED = "not measured: no pair of answers could be judged"
+UNKNOWN = (NOT_MEASURED, NOT_JUDGED)
+
+
+def verdict(facts: Facts) -> str:
+    """What the study says of memory on new questions, and no more."""
+    lift = headline(facts)
+    if lift is None:
+        return NOT_JUDGED if facts.headline else NOT_MEASURED
+    if not any(row.cards for row in facts.rows(facts.default)):
+        return NOTHING_BANKED
+    if lift.result.p_value is None:
+        return "cannot be judged over databases"
+    change = _change(lift)
+    if lift.preliminary:
+        return f"preliminary, {plural(lift.result.n_seeds, lift.split)}: {change}"
+    return change
+
+
+def _change(lift: Finding) -> str:
+    claimed = lift.family.supported if lift.family else lift.told_from_zero
+    if not claimed:
+        return "no clear change"
+    return "memory raises accuracy" if lift.result.delta_pp > 0 else "memory lowers accuracy"
+
+
+# ── identical runs ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def observed_drift(facts: Facts) -> Drift | None:
+    """The band over all transfers asked anew; a repair pass starts from the recorded attempt, and so is no rerun."""
+    reruns: dict[str, tuple[Pair, ...]] = {}
+    for arm in facts.arms.values():
+        anew = facts.rows(arm, "again")
+        for run in sorted({row.run for row in anew}):
+            again = [row for row in anew if row.run == run]
+            reruns[f"{arm.name}, run {run}"] = pair_up(facts.rows(arm), again)
+    return observed(reruns)
+
+
+def equivalence_margin(facts: Facts) -> float:
+    """The study's margin of equivalence in points: its own, or the largest observed drift; 0 where it has none."""
+    if not facts.manifest.margin_from_drift:
+        return facts.manifest.equivalence_margin
+    band = observed_drift(facts)
+    return band.max_pp if band else 0.0

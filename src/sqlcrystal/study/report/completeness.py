@@ -18,6 +18,8 @@ class Completeness(Struct, frozen=True, kw_only=True, dict=True):
     arms: tuple[str, ...]
     missing: dict[str, tuple[str, ...]]
     """By arm, the settings that are not complete."""
+    begun: frozenset[str] = frozenset()
+    """The arms that have answers in any setting."""
     confirmatory: frozenset[str] = frozenset()
     """The arms that the confirmatory contrasts compare."""
 
@@ -35,7 +37,12 @@ class Completeness(Struct, frozen=True, kw_only=True, dict=True):
     def counted(self) -> str:
         """How many arms are recorded, in words, and whether what is missing is only tried out."""
         whole = bool(self.confirmatory) and self.confirmatory.isdisjoint(self.missing)
-        return f"{self.recorded} of {len(self.arms)} arms recorded" + ", every confirmatory one among them" * whole
+        partly = len(self.begun & self.missing.keys())
+        return (
+            f"{self.recorded} of {len(self.arms)} arms recorded"
+            + ", every confirmatory one among them" * whole
+            + (f", {partly} more in part" if partly else "")
+        )
 
     @property
     def command(self) -> str:
@@ -55,6 +62,7 @@ def completeness(facts: Facts, folder: Path | None = None) -> Completeness:
         folder=str(location),
         arms=tuple(facts.arms),
         missing=missing,
+        begun=frozenset(row.arm for row in facts.ledger.outcomes if row.setting != "collection"),
         confirmatory=frozenset(name for contrast in planned for name in contrast.arms),
     )
 

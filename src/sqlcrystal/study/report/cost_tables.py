@@ -108,9 +108,12 @@ def _lifecycle(facts: Facts) -> list[tuple[str, str]]:
         rows += [
             (
                 "Construction, full / marginal",
-                f"{number(built.full)} / {number(built.marginal)} tokens per seed{guessed}",
+                f"{number(built.full)} / {number(built.marginal)} tokens per {facts.split}{guessed}",
             ),
-            ("Construction, calls and probes", f"{number(built.calls)} calls, {number(built.probes)} probes per seed"),
+            (
+                "Construction, calls and probes",
+                f"{number(built.calls)} calls, {number(built.probes)} probes per {facts.split}",
+            ),
             ("Amortization horizon", f"{number(part)} marginal / {number(full)} full future queries"),
         ]
     extra = repair_overhead(facts.rows(facts.bare), facts.repairs)
@@ -144,7 +147,8 @@ def tokens(facts: Facts) -> Body | None:
     for heading, arms in groups:
         rows += [(heading,), *grouped(facts, arms, _token_row, beside=(facts.bare,))] if arms else []
     columns = ("Arm", "Calls", "Prompt tokens", "Δ none", "Completion", "All tokens", "Prompt tokens per pp")
-    return Body(columns=columns, rows=tuple(rows), note="Averages per held-out question, over the seeds that were run.")
+    note = f"Averages per held-out question, over the {facts.split}s that were run."
+    return Body(columns=columns, rows=tuple(rows), note=note)
 
 
 def _token_row(facts: Facts, arm: Arm) -> Row:
@@ -180,7 +184,8 @@ def payback(workload: Workload) -> Callable[[Facts], Body | None]:
             f"Assumed, not measured: one more right answer is worth {workload.value_per_correct:g}; a million prompt"
             f" tokens cost {workload.prompt_price:g}, completion tokens {workload.completion_price:g}, in one currency;"
             " a recurring question is one of the banked ones; new questions gain the held-out lift;"
-            " full construction of one seed. The interval is that of the lift: never, where memory may not gain."
+            f" full construction of one {facts.split}. The interval is that of the lift: never, where memory may not"
+            " gain."
         )
         return Body(columns=columns, rows=tuple(rows), note=note)
 

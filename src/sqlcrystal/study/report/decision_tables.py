@@ -2,8 +2,7 @@
 
 from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement.collecting import Share
-from sqlcrystal.measurement.flips import stability
-from sqlcrystal.measurement.strata import effects
+from sqlcrystal.measurement.flips import effects, stability
 from sqlcrystal.measurement.windows import same_window
 from sqlcrystal.study.report.arm_rows import (
     arm_columns,
@@ -14,13 +13,22 @@ from sqlcrystal.study.report.arm_rows import (
     label,
     ratio_per_seed,
     readings,
+    told,
 )
-from sqlcrystal.study.report.comparisons import DECISIONS, ROSTER, finding, findings, resolve
+from sqlcrystal.study.report.comparisons import (
+    DECISIONS,
+    ROSTER,
+    equivalence_margin,
+    finding,
+    findings,
+    observed_drift,
+    resolve,
+)
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.glossary import source_note
-from sqlcrystal.study.report.reruns import equivalence_margin, observed_drift
+from sqlcrystal.study.report.glossary import WORDS, source_note
 from sqlcrystal.study.report.table import Body
-from sqlcrystal.study.report.wording import NONE, interval, per_seed, percent, plural, points, probability
+from sqlcrystal.study.report.value_tables import sample
+from sqlcrystal.study.report.wording import NONE, interval, listed, per_seed, percent, plural, points, probability
 
 RETRIEVER_METHODS = tuple(plan for plan in ROSTER.values() if plan.factor == "Retriever")
 SOURCE_KEYS = ("resample", "one-bit", "self-vote", "papers-T3")
@@ -96,7 +104,7 @@ def sources(facts: Facts) -> Body | None:
         if matched and source and (comparison := finding(facts, plan.key)):
             by_seed = effects(facts.pairs(matched, source), lambda pair: str(pair.after.seed))
             alone = "/".join(probability(effect_of_seed.mcnemar_p) for effect_of_seed in by_seed)
-            tested.append(f"{comparison.name}: {effect(comparison)}; McNemar p per seed {alone}.")
+            tested.append(f"{comparison.name}: {effect(comparison)}; McNemar p per {facts.split} {alone}.")
     if not arms:
         return None
     rows = grouped(facts, (*arms, facts.default), _source_row, beside=(facts.default,))
@@ -188,6 +196,12 @@ def _bank_row(facts: Facts, arm: Arm) -> Row:
     return size, cards, k, *arm_row(facts, arm)[1:]
 
 
+def _run_splits(facts: Facts, arm: Arm | None) -> str:
+    """Name the splits that a figure per split is about, where the arm was not run under all of them."""
+    run = facts.seeds_of(arm) if arm else ()
+    return facts.split if run == facts.seeds else f"{facts.split} ({listed(map(str, run))} alone)"
+
+
 def origin(facts: Facts) -> Body | None:
     """Where episodes come from: successes, repairs, their union."""
     success, union = facts.find(source="success"), facts.find(source=("union", "union-look"))
@@ -204,7 +218,8 @@ def origin(facts: Facts) -> Body | None:
         stable = stability(pairs)
         unique = len(stable.stable_fixes) + len(stable.stable_breaks)
         note = (
-            f"Per seed, right only with {facts.default.name}: {only}; only with first-try successes: {other};"
+            f"Per {_run_splits(facts, success)}, right only with {facts.default.name}: {only};"
+            f" only with first-try successes: {other};"
             f" {plural(unique, 'question')} stably right on one side only;"
             f" pooled McNemar p {probability(versus[0].mcnemar_p)}."
         )
@@ -245,3 +260,43 @@ def _admission_row(facts: Facts, arm: Arm) -> Row:
     name, *figures = arm_row(facts, arm)
     audited = Share(sum(card.right for card in cards), len(cards))
     return name, cards_per_seed(facts, arm) if cards else NONE, percent(audited.percent), *figures
+
+
+# ── what the solver sees ─────────────────────────────────────────────────────────────────────────────────────────────
+
+REPAIRED = "engine-repair"
+
+
+def solvers(facts: Facts) -> Body | None:
+    """Tabulate every solver without memory and with the default's cards: accuracy, lifts, repair on signs, calls."""
+    arms = [arm for arm in facts.arms.values() if not arm.remembers and facts.rows(arm)]
+    arms += [arm for arm in facts.varying("solver") if arm not in arms]
+    if facts.bare is None or len({arm.solver for arm in arms}) < 2:
+        return None
+    columns = (
+        *("Arm", "In words", "EX %", "Δ none (pp)", "Fixed/broke"),
+        *("Δ without its cards (pp)", "After repair on signs, %", "Calls", "Prompt tokens"),
+    )
+    note = (
+        f"{sample(facts)} Without its cards: against the same solver without memory. Calls and prompt tokens are means"
+        " over questions, before any repair."
+    )
+    return Body(columns=columns, rows=grouped(facts, arms, _row, beside=(facts.bare, facts.default)), note=note)
+
+
+def _row(facts: Facts, arm: Arm) -> tuple[str, ...]:
+    rows = facts.rows(arm)
+    lift = facts.compare(facts.bare, arm) if arm is not facts.bare else None
+    unaided = facts.bare_with(arm.solver.removesuffix("-fallback").replace("fallback", "single-shot"))
+    by_cards = facts.compare(unaided, arm) if arm.remembers else None
+    return (
+        label(facts, arm),
+        WORDS["solver"](arm.solver) + ("" if arm.remembers else ", without cards"),
+        percent(percent_right(rows)),
+        told(lift),
+        f"{lift.fixed}/{lift.broke}" if lift else NONE,
+        told(by_cards),
+        percent(percent_right(facts.rows(arm, REPAIRED))),
+        f"{sum(row.calls for row in rows) / len(rows):.2f}",
+        f"{sum(row.prompt_tokens for row in rows) / len(rows):,.0f}",
+    )

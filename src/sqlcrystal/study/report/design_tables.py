@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 
+from sqlcrystal.study.report.comparisons import equivalence_margin
 from sqlcrystal.study.report.completeness import completeness
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.glossary import WORDS, described, source_note
-from sqlcrystal.study.report.reruns import equivalence_margin
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.wording import METHOD_NAMES, NONE, listed, plural
 
@@ -25,6 +25,8 @@ SETTING_NAMES = {
     "retention": "cross-question retention",
     "rerun": "rerun without memory",
     "again": "transfer asked again",
+    "cause": "changed answers again, without one card at a time",
+    "collection-cause": "the same on the questions of the collection",
     "paraphrase": "a banked question in other words",
     "paraphrase-others": "the same without its own card",
     "paraphrase-none": "the same without memory",

@@ -70,7 +70,7 @@ class Facts:
     @property
     def split(self) -> str:
         """The word for one of its splits."""
-        return "fold" if self.manifest.folds else "seed"
+        return self.manifest.split
 
     @cached_property
     def bare(self) -> Arm | None:
@@ -238,7 +238,7 @@ class Facts:
             return None
         outcomes = to_outcomes(self.pairs(a, b))
         rng = np.random.default_rng(0)
-        return equivalence(outcomes=outcomes, margin_pp=margin, rng=rng, method=self.method)
+        return equivalence(table=outcomes.differences, margin_pp=margin, rng=rng, method=self.method)
 
     def ratio(self, arm: Arm | None) -> Ratio | None:
         """CR of an arm, or None where floor, memory or repair is missing."""

@@ -1,30 +1,43 @@
-"""The paper's figures, drawn from a ledger: the ladder and the interval plots here, the width grids beside them."""
+"""The paper's figures, drawn from a ledger: the ladder, the interval plots and the width grids."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqlcrystal.ledger.records import Outcome, Side
+from sqlcrystal.ledger.records import Arm, Outcome, Side
 from sqlcrystal.measurement import settings
 from sqlcrystal.study.report.comparisons import (
     DECISIONS,
     INGREDIENTS,
     MECHANISM,
+    NOTHING_BANKED,
     SOLVERS,
     Finding,
     Planned,
+    finding,
     findings,
     headline,
     oriented,
+    verdict,
 )
-from sqlcrystal.study.report.drawing import BLUE, GREEN, INK, QUIET, VERMILION, Figure, Panel, accuracy_span
-from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.forest import forest_panels
+from sqlcrystal.study.report.decision_tables import bank_fraction
+from sqlcrystal.study.report.drawing import (
+    BLUE,
+    GREEN,
+    INK,
+    MARKERS,
+    PALETTE,
+    QUIET,
+    VERMILION,
+    Figure,
+    Panel,
+    accuracy_span,
+)
+from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.paper import Published, published
 from sqlcrystal.study.report.table import Absent
 from sqlcrystal.study.report.value_tables import NO_MEMORY, database_effects, sample
-from sqlcrystal.study.report.verdict import NOTHING_BANKED, verdict
-from sqlcrystal.study.report.width_figures import widths
-from sqlcrystal.study.report.wording import METHOD_NAMES, judged, percent, points
+from sqlcrystal.study.report.wording import METHOD_NAMES, interval, judged, percent, plural, points, probability
 from sqlcrystal.study.setting import SETTINGS
 
 if TYPE_CHECKING:
@@ -209,3 +222,198 @@ def ingredients(facts: Facts) -> Drawn:
     ladder = [*sorted(parts, key=lambda part: part.result.delta_pp), whole]
     caption = f"{_how_to_read(facts)} From the least to the most, then the whole card. {sample(facts)}"
     return Figure("ingredients", title, caption, forest_panels(ladder, {}))
+
+
+# ── interval plots, row by row ───────────────────────────────────────────────────────────────────────────────────────
+
+Ends = tuple[float, float]
+ROW = 0.6
+"""Inches a comparison takes."""
+LONGEST = 12
+"""Comparisons in one panel; more are set in further panels with the same axis."""
+
+
+def forest_panels(compared: Sequence[Finding], paper: Mapping[str, Published]) -> tuple[Panel, ...]:
+    """The comparisons in as few panels as are readable, all on one scale; those of fewer seeds come last."""
+    compared = sorted(compared, key=lambda contrast: -contrast.result.n_seeds)
+    ends = _range(compared, paper)
+    count = -(-len(compared) // LONGEST)
+    size = -(-len(compared) // count)
+    parts = [compared[start : start + size] for start in range(0, len(compared), size)]
+    return tuple(_panel(part, ends, paper) for part in parts)
+
+
+def _panel(compared: Sequence[Finding], ends: Ends, paper: Mapping[str, Published]) -> Panel:
+    height = ROW * len(compared) + (0.85 if paper else 0.6)
+    return Panel(lambda axes: _draw(axes, compared, ends, paper), height, 4.3)
+
+
+def _range(compared: Sequence[Finding], paper: Mapping[str, Published]) -> Ends:
+    """The widest interval, zero included."""
+    values = [0.0]
+    for contrast in compared:
+        result, theirs = contrast.result, paper.get(contrast.key)
+        shown = (result.delta_pp, result.ci_low_pp, result.ci_high_pp)
+        published = (theirs.delta_pp, theirs.low_pp, theirs.high_pp) if theirs else ()
+        values += [value for value in (*shown, *published) if value is not None]
+    room = max(max(values) - min(values), 2.0)
+    return min(values) - 0.05 * room, max(values) + 0.05 * room
+
+
+def _draw(axes: "Axes", compared: Sequence[Finding], ends: Ends, paper: Mapping[str, Published]) -> None:
+    axes.set_xlim(*ends)
+    axes.set_ylim(-0.35, len(compared) - 0.1)
+    for y, contrast in enumerate(reversed(compared)):
+        # The zero line stands beside the interval only, so that it crosses no letter.
+        axes.vlines(0, y - 0.32, y + 0.12, color=QUIET, linewidth=0.8)
+        _interval(axes, y, contrast)
+        theirs = paper.get(contrast.key)
+        if theirs is not None:
+            _published(axes, y - 0.2, theirs)
+        _label(axes, y, contrast, ends)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("Change in held-out accuracy (percentage points)")
+    if paper:
+        axes.plot([], [], color=BLUE, marker="o", linewidth=1.8, label="this study")
+        axes.plot([], [], color=VERMILION, marker="D", markersize=4, linewidth=1.1, label="paper")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.42 / (ROW * len(compared))), ncols=2)
+
+
+def _interval(axes: "Axes", y: float, contrast: Finding) -> None:
+    result = contrast.result
+    if result.ci_low_pp is not None and result.ci_high_pp is not None:
+        axes.hlines(y, result.ci_low_pp, result.ci_high_pp, color=BLUE, linewidth=1.8)
+    axes.scatter(
+        result.delta_pp,
+        y,
+        s=40,
+        marker="o" if contrast.confirmatory else "s",
+        zorder=3,
+        edgecolor=BLUE,
+        linewidth=1.4,
+        facecolor=BLUE if contrast.supported else "white",
+    )
+
+
+def _published(axes: "Axes", y: float, theirs: Published) -> None:
+    if theirs.delta_pp is None:
+        return
+    if theirs.low_pp is not None and theirs.high_pp is not None:
+        axes.hlines(y, theirs.low_pp, theirs.high_pp, color=VERMILION, linewidth=1.1)
+    axes.scatter(theirs.delta_pp, y, s=20, marker="D", color=VERMILION, zorder=3)
+
+
+def _label(axes: "Axes", y: float, contrast: Finding, ends: Ends) -> None:
+    figures = f"{points(contrast.result.delta_pp)} {interval(contrast.result.ci_low_pp, contrast.result.ci_high_pp, 1)}"
+    if contrast.result.ci_low_pp is None:
+        figures = f"{points(contrast.result.delta_pp)}, no interval"
+    top = y + (0.5 if contrast.asks else 0.3)
+    name = contrast.name + (f" ({plural(contrast.result.n_seeds, contrast.split)})" if contrast.preliminary else "")
+    axes.annotate(name, (ends[0], top), ha="left", va="center", fontsize=8.5, fontweight="bold", color=INK)
+    axes.annotate(figures, (ends[1], top), ha="right", va="center", fontsize=8.5, color=INK)
+    if contrast.asks:
+        axes.annotate(contrast.asks, (ends[0], y + 0.27), ha="left", va="center", fontsize=7.5, color=INK)
+
+
+# ── widths ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+WIDTH_KEYS = ("width", "width-3", "width-5", "wide-full")
+BANK_KEYS = ("half-bank", "quarter-bank", "three-quarter-bank")
+
+Grid = dict[str, list[tuple[float, Arm]]]
+
+
+def widths(facts: Facts) -> Figure | Absent:
+    """Width × writer, and bank size × width; a panel has two lines at least."""
+    title = "Retrieval width, card format and bank size"
+    by_writer = _grid(facts.varying("writer", "k"), lambda arm: arm.writer, lambda arm: float(arm.k))
+    sized = [arm for arm in facts.varying("bank", "k") if bank_fraction(arm) is not None]
+    partial = {arm.k for arm in sized if bank_fraction(arm) != 100}
+    by_bank = _grid(
+        [arm for arm in sized if arm.k in partial], lambda arm: f"k={arm.k}", lambda arm: bank_fraction(arm) or 0.0
+    )
+    panels = [
+        Panel(lambda axes, grid=grid, label=label, name=name: _lines(axes, facts, grid, label, name), 4.4, 4.4)  # type: ignore[misc]
+        for grid, label, name in (
+            (by_writer, f"Cards retrieved, k{_line_beneath(facts, WIDTH_KEYS)}", "Width by card format"),
+            (by_bank, f"Share of the bank (%){_line_beneath(facts, BANK_KEYS)}", "Bank size by width"),
+        )
+        if len(grid) > 1
+    ]
+    if not panels:
+        needs = "widths k = 1, 3, 10 of two writers, or banks of 25%, 50%, 75% at two widths"
+        return Absent(key="widths", title=f"Figure: {title}", needs=needs)
+    caption = (
+        f"Held-out transfer accuracy: lines join all {facts.split}s together, faint marks are single {facts.split}s,"
+        " the dashed line is no memory. The accuracy axis need not start at zero."
+        f" {_contrast_sentences(facts)} {sample(facts)}"
+    )
+    return Figure("widths", title, caption, tuple(panels))
+
+
+def _contrast_sentences(facts: Facts) -> str:
+    """The width and bank-size contrasts with their p values: clustered for the endpoint, pooled beside it."""
+    compared = [comparison for key in (*WIDTH_KEYS, *BANK_KEYS) if (comparison := finding(facts, key))]
+    return " ".join(
+        f"{comparison.name}: {points(comparison.result.delta_pp)} pp, p {probability(comparison.result.p_value)}"
+        f" (pooled McNemar {probability(comparison.result.mcnemar_p)})."
+        for comparison in compared
+    )
+
+
+def _line_beneath(facts: Facts, keys: Sequence[str]) -> str:
+    """The first of these contrasts that was run, for a line beneath an axis."""
+    comparison = next((comparison for key in keys if (comparison := finding(facts, key))), None)
+    return (
+        f"\n{comparison.name}: {points(comparison.result.delta_pp)} pp, p {probability(comparison.result.p_value)}"
+        if comparison
+        else ""
+    )
+
+
+def _grid(arms: Sequence[Arm], line: Callable[[Arm], str], place: Callable[[Arm], float]) -> Grid:
+    """Arms by line and place, lines of one point left out."""
+    grid: Grid = {}
+    for arm in arms:
+        grid.setdefault(line(arm), []).append((place(arm), arm))
+    return {
+        name: sorted(places, key=lambda placed: placed[0])
+        for name, places in sorted(grid.items(), key=lambda item: [int(part) for part in re.findall(r"\d+", item[0])])
+        if len(places) > 1
+    }
+
+
+def _lines(axes: "Axes", facts: Facts, grid: Grid, label: str, title: str) -> None:
+    floor = percent_right(facts.rows(facts.bare))
+    if floor is not None:
+        axes.axhline(floor, color=QUIET, linewidth=1.0, linestyle=(0, (4, 3)), label="no memory")
+    positions = sorted({x for members in grid.values() for x, _ in members})
+    step = 0.06 * (len(positions) - 1) / max(len(grid), 1)
+    for index, (name, members) in enumerate(grid.items()):
+        colour, marker = PALETTE[index % len(PALETTE)], MARKERS[index % len(MARKERS)]
+        shift = step * (index - (len(grid) - 1) / 2)
+        xs = [positions.index(x) + shift for x, _ in members]
+        seeds = [_by_seed(facts, arm) for _, arm in members]
+        for x, values in zip(xs, seeds, strict=True):
+            axes.scatter([x] * len(values), values, s=12, color=colour, alpha=0.35, marker=marker, linewidth=0)
+        axes.plot(
+            xs,
+            [percent_right(facts.rows(arm)) or 0.0 for _, arm in members],
+            color=colour,
+            marker=marker,
+            markersize=5.5,
+            linewidth=1.6,
+            label=name,
+        )
+    axes.set_xticks(range(len(positions)), [f"{x:g}" for x in positions])
+    axes.set_xlabel(label)
+    axes.set_ylabel("Held-out execution accuracy (%)")
+    axes.set_title(title)
+    every_seed = [value for members in grid.values() for _, arm in members for value in _by_seed(facts, arm)]
+    axes.set_ylim(*accuracy_span([*every_seed, *([floor] if floor is not None else [])]))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=min(4, len(grid) + 1), columnspacing=1.2)
+
+
+def _by_seed(facts: Facts, arm: Arm) -> list[float]:
+    return [value for value in facts.by_seed(facts.rows(arm)).values() if value is not None]

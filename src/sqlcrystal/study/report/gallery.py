@@ -7,7 +7,9 @@ from msgspec import Struct
 from sqlcrystal.ledger.records import BankedCard
 from sqlcrystal.measurement.adoption import new_elements, stands_in
 from sqlcrystal.measurement.flips import Pair, breaks, fixes, stability
+from sqlcrystal.study.report.cause_tables import caused_by
 from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.types import CardId
 
 FIXES, BREAKS, CARDS = 4, 3, 2
 
@@ -18,6 +20,15 @@ class ShownCard(Struct, frozen=True, kw_only=True):
     question: str
     sql: str
     traced: tuple[str, ...]
+    caused: bool | None = None
+    """Whether the change is gone without this card alone; None where nothing was asked without it."""
+
+    @property
+    def cause(self) -> str:
+        """Tell in words whether the card made the change; empty where that is not known."""
+        if self.caused is None:
+            return ""
+        return "Without this card the change is gone." if self.caused else "The change stays without this card."
 
 
 class Exhibit(Struct, frozen=True, kw_only=True):
@@ -27,6 +38,8 @@ class Exhibit(Struct, frozen=True, kw_only=True):
     stable: bool
     database: str
     question: str
+    split: str
+    """The word for a split: seed or fold."""
     seed: int
     before: str
     after: str
@@ -36,7 +49,8 @@ class Exhibit(Struct, frozen=True, kw_only=True):
     def heading(self) -> str:
         """What happened, where, and whether it does so under every seed."""
         kind = {"fix": "Fixed", "break": "Broken"}[self.verdict]
-        return f"{kind}{', stable across seeds' if self.stable else ''} · {self.database} · seed {self.seed}"
+        stable = f", stable across {self.split}s" if self.stable else ""
+        return f"{kind}{stable} · {self.database} · {self.split} {self.seed}"
 
 
 def gallery(facts: Facts) -> tuple[Exhibit, ...]:
@@ -74,13 +88,15 @@ def _choose(facts: Facts, pairs: Sequence[Pair], stable: set[str], limit: int) -
 def _exhibit(facts: Facts, pair: Pair, stable: bool) -> Exhibit:
     row = next(row for row in facts.rows(facts.default) if (row.seed, row.question) == pair.key)
     fresh = sorted(new_elements(pair), key=lambda element: (-len(element), element))
-    window = [_shown_card(card, fresh) for card in facts.window(facts.default, row)]
-    ranked = sorted(window, key=lambda card: -len(card.traced))[:CARDS]
+    caused = caused_by(facts, row.seed, row.question)
+    window = [_shown_card(card, fresh, caused) for card in facts.window(facts.default, row)]
+    ranked = sorted(window, key=lambda card: (not card.caused, -len(card.traced)))[:CARDS]
     return Exhibit(
         verdict=pair.verdict,
         stable=stable,
         database=row.database,
         question=facts.ledger.questions.get(row.question, row.question),
+        split=facts.split,
         seed=row.seed,
         before=pair.before.sql or "(no SQL)",
         after=pair.after.sql or "(no SQL)",
@@ -88,9 +104,10 @@ def _exhibit(facts: Facts, pair: Pair, stable: bool) -> Exhibit:
     )
 
 
-def _shown_card(card: BankedCard, fresh: Sequence[str]) -> ShownCard:
+def _shown_card(card: BankedCard, fresh: Sequence[str], caused: frozenset[CardId] | None) -> ShownCard:
     return ShownCard(
         question=card.question,
         sql=card.sql,
         traced=tuple(element for element in fresh if stands_in(element, card.text)),
+        caused=None if caused is None else card.id in caused,
     )

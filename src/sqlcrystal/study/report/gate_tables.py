@@ -1,8 +1,15 @@
 """Tables on acquisition and admission: votes, exploration, a second pass, and the engine as a detector."""
 
 from sqlcrystal.ledger.records import Arm, Outcome
-from sqlcrystal.measurement.collecting import Share, headroom_reached, later_pass, repair_yield, vote_precision
-from sqlcrystal.measurement.detector import Detector, detector
+from sqlcrystal.measurement.collecting import (
+    Detector,
+    Share,
+    detector,
+    headroom_reached,
+    later_pass,
+    repair_yield,
+    vote_precision,
+)
 from sqlcrystal.study.report.arm_rows import effect, grouped, label
 from sqlcrystal.study.report.comparisons import finding
 from sqlcrystal.study.report.facts import Facts, percent_right

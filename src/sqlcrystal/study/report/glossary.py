@@ -15,6 +15,8 @@ def _bank(value: str) -> str:
         return "the full bank"
     if value.endswith("%"):
         return f"{value} of the bank"
+    if value.startswith("retire:"):
+        return f"bank of {value.removeprefix('retire:')} without the cards that harmed questions of its collection"
     _, arm, draw = value.split(":")
     return f"bank cut to the card counts of {arm}, draw {draw}"
 

@@ -110,12 +110,12 @@ def mechanism_map(facts: Facts) -> Body | None:
     """Mechanisms of earlier systems as controlled interventions."""
     matched = [resolve(facts, ROSTER[key])[1] for key in ("matched-success", "matched-success-1")]
     mapped = (
-        ("Corrected-query memory", facts.default),
-        ("Distilled guidelines", facts.find(writer="W5")),
+        ("Corrected-query memory (MemoSQL, LPE-SQL)", facts.default),
+        ("Distilled guidelines (MAGIC)", facts.find(writer="W5")),
         ("Guidelines without grounded anchors", facts.find(writer="W5-lesson")),
-        ("Self-consistency filtering, checked", facts.find(source="T4")),
-        ("Self-consistency filtering, unchecked", facts.find(source="T4", admission="ungated")),
-        ("Demonstration retrieval", facts.find(source="success")),
+        ("Self-consistency filtering (ORANGE), checked", facts.find(source="T4")),
+        ("Self-consistency filtering (ORANGE), unchecked", facts.find(source="T4", admission="ungated")),
+        ("Demonstration retrieval (DAIL-SQL)", facts.find(source="success")),
         ("Demonstration retrieval, matched count", matched[0]),
         ("Demonstration retrieval, matched count, second draw", matched[1]),
         ("Untargeted recall", facts.find(retriever="random")),
@@ -128,7 +128,8 @@ def mechanism_map(facts: Facts) -> Body | None:
     return Body(
         columns=("Mechanism", "Arm", "CR %", "Δ none (pp)", "Replay %"),
         rows=grouped(facts, map(facts.arms.get, names), row, beside=(facts.default,)),
-        note="Mechanisms, not systems: pipeline, model and retrieval stay fixed.",
+        note="Mechanisms, not systems: pipeline, model and retrieval stay fixed. In brackets the prior systems that the"
+        " paper names for a mechanism.",
     )
 
 

@@ -8,11 +8,11 @@ from sqlcrystal.study.report.arm_rows import label, ratio_per_seed
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.value_tables import split_word
 from sqlcrystal.study.report.wording import NONE, per_seed, percent, points
 
 Row = tuple[str, ...]
 BESIDE = "a second run folder (study report DIR --beside OTHER)"
-PRELIMINARY = "Fewer than three seeds is preliminary."
 
 
 def cross_sections(runs: Sequence[Facts]) -> Body | None:
@@ -24,14 +24,14 @@ def cross_sections(runs: Sequence[Facts]) -> Body | None:
     columns = (
         "Model",
         "Benchmark",
-        "Seeds",
+        f"{split_word(runs).capitalize()}s",
         "First try %",
         "Repair rate %",
         "Replay ∅→memory %",
         "Δ transfer (pp)",
         "CR %",
     )
-    note = f"{PRELIMINARY} Repair rate: share of first-attempt failures that collection repaired."
+    note = f"{_preliminary(runs)} Repair rate: share of first-attempt failures that collection repaired."
     return Body(columns=columns, rows=tuple(rows), note=note)
 
 
@@ -92,9 +92,9 @@ def families(runs: Sequence[Facts]) -> Body | None:
     none, default = (runs[0].bare.name if runs[0].bare else "none"), runs[0].default.name
     columns = (
         *("Model", "Benchmark", "First try %", "Repair rate %", none, default, "W3+A"),
-        *("Floor replay %", f"{default} replay %", "Seeds"),
+        *("Floor replay %", f"{default} replay %", f"{split_word(runs).capitalize()}s"),
     )
-    return Body(columns=columns, rows=rows, note=PRELIMINARY)
+    return Body(columns=columns, rows=rows, note=_preliminary(runs))
 
 
 def _anchored(facts: Facts) -> str:
@@ -105,12 +105,16 @@ def _anchored(facts: Facts) -> str:
     return shown if len(seeds) == len(facts.seeds) else f"{shown} ({facts.split}s {', '.join(map(str, seeds))} alone)"
 
 
+def _preliminary(runs: Sequence[Facts]) -> str:
+    return f"Fewer than three {split_word(runs)}s is preliminary."
+
+
 def second_model(runs: Sequence[Facts]) -> Body | None:
     """The other runs' writers, per seed."""
     rows: list[Row] = []
     for facts in runs[1:]:
         seeds = ", ".join(map(str, facts.seeds))
-        rows.append((f"{facts.manifest.model} · {facts.manifest.benchmark} · seeds {seeds}",))
+        rows.append((f"{facts.manifest.model} · {facts.manifest.benchmark} · {facts.split}s {seeds}",))
         arms = [*([facts.bare] if facts.bare else []), *facts.varying("writer")]
         for arm in arms:
             again = [facts.rows(arm, setting) if arm.remembers else facts.reruns for setting in ("replay", "retention")]
@@ -122,5 +126,8 @@ def second_model(runs: Sequence[Facts]) -> Body | None:
                     *(per_seed(facts.by_seed(part).values()) if part else NONE for part in again),
                 )
             )
-    columns = ("Writer", "EX % per seed", "CR % per seed", "Replay % per seed", "Retention % per seed")
-    return Body(columns=columns, rows=tuple(rows), note=f"Banked questions of no memory are its reruns. {PRELIMINARY}")
+    word = split_word(runs[1:])
+    columns = ("Writer", *(f"{name} % per {word}" for name in ("EX", "CR", "Replay", "Retention")))
+    return Body(
+        columns=columns, rows=tuple(rows), note=f"Banked questions of no memory are its reruns. {_preliminary(runs)}"
+    )

@@ -6,7 +6,10 @@ from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
 from sqlcrystal.study.report.comparisons import (
     DECISIONS,
     MECHANISM,
+    NOT_JUDGED,
+    NOTHING_BANKED,
     ROSTER,
+    UNKNOWN,
     Finding,
     designated,
     findings,
@@ -18,7 +21,6 @@ from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.glossary import WORDS, source_note
 from sqlcrystal.study.report.summary import Summary
 from sqlcrystal.study.report.value_tables import budget_in_words, database_effects
-from sqlcrystal.study.report.verdict import NOT_JUDGED, NOTHING_BANKED, UNKNOWN
 from sqlcrystal.study.report.wording import interval, judged, kept_ratios, listed, percent, plural, points, probability
 
 
@@ -116,7 +118,7 @@ def _certainty_sentence(lift: Finding | None, summary: Summary) -> str:
     if lift is None or summary.verdict in (*UNKNOWN, NOTHING_BANKED):
         return f"{_capital(summary.verdict)}."
     result = lift.result
-    few = " Answers of fewer than three seeds establish nothing." if lift.preliminary else ""
+    few = f" Answers of fewer than three {lift.split}s establish nothing." if lift.preliminary else ""
     if result.unevaluable:
         few += f" {plural(result.unevaluable, 'pair')} could not be judged and stand outside the test."
     if result.uneven and result.macro_ci_pp:
@@ -194,7 +196,7 @@ def _against_engine_repair(facts: Facts) -> str:
     versus = facts.against_engine_repair
     if versus is None:
         return ""
-    few = "; preliminary: fewer than three seeds" if versus.n_seeds < ENOUGH_SEEDS else ""
+    few = f"; preliminary: fewer than three {facts.split}s" if versus.n_seeds < ENOUGH_SEEDS else ""
     return f" Memory in one shot against it (P_M − P_E): {points(versus.delta_pp, 1)} points, {judged(versus)}{few}."
 
 

@@ -8,10 +8,9 @@ from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import Comparison
 from sqlcrystal.measurement.ratio import RatioEstimate
 from sqlcrystal.study.report.audit_tables import MULTIPLICITY
-from sqlcrystal.study.report.comparisons import Finding, contrasts, headline
+from sqlcrystal.study.report.comparisons import Finding, contrasts, headline, verdict
 from sqlcrystal.study.report.completeness import completeness
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.verdict import verdict
 
 Interval = tuple[float, float]
 

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from sqlcrystal.ledger.records import Outcome, Side
 from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import compare
-from sqlcrystal.measurement.flips import Pair, pair_up, stability, to_outcomes
-from sqlcrystal.measurement.strata import Effect, correlation, effects, top_share
+from sqlcrystal.measurement.flips import Effect, Pair, correlation, effects, pair_up, stability, to_outcomes, top_share
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.glossary import source_note
@@ -29,11 +28,14 @@ from sqlcrystal.study.report.wording import (
 
 NO_MEMORY = "outcomes without memory and with the default arm on held-out questions"
 REPAIR_PASS = "the held-out repair pass (setting repair)"
-SHARED = (
-    "Answers without memory were asked once and are shared by all seeds and by the repair pass: their own drift is in"
-    " no figure here, and no question can be fixed under one seed and broken under another."
-)
 Row = tuple[str, ...]
+
+
+def _shared(facts: Facts) -> str:
+    return (
+        f"Answers without memory were asked once and are shared by all {facts.split}s and by the repair pass: their own"
+        f" drift is in no figure here, and no question can be fixed under one {facts.split} and broken under another."
+    )
 
 
 def sample(facts: Facts) -> str:
@@ -147,14 +149,28 @@ def headroom(runs: Sequence[Facts]) -> Body | None:
                 )
             )
     columns = (
-        *("Model", "Benchmark", "Seed", "Floor of the pass", "P_K", "Gap (pp)", "Memory lift (pp)", "CR (%)"),
+        *(
+            "Model",
+            "Benchmark",
+            split_word(runs).capitalize(),
+            "Floor of the pass",
+            "P_K",
+            "Gap (pp)",
+            "Memory lift (pp)",
+            "CR (%)",
+        ),
         *("n", "K"),
     )
     note = (
-        "Measured once per seed by an oracle-triggered repair pass whose episodes are never stored. K, the most rounds"
-        " of a repair, sets the headroom: ratios under different K do not compare."
+        f"Measured once per {split_word(runs)} by an oracle-triggered repair pass whose episodes are never stored."
+        " K, the most rounds of a repair, sets the headroom: ratios under different K do not compare."
     )
     return Body(columns=columns, rows=tuple(rows), note=note)
+
+
+def split_word(runs: Sequence[Facts]) -> str:
+    """The word for the splits of several runs."""
+    return " or ".join(dict.fromkeys(facts.split for facts in runs))
 
 
 def database_effects(facts: Facts) -> list[tuple[Effect, int]]:
@@ -284,7 +300,7 @@ def flips(facts: Facts) -> Body | None:
     churn, turned = (stable.churn_fixes, stable.churn_breaks), plural(len(stable.both), "question")
     rows += [
         (
-            "stable across seeds (questions)",
+            f"stable across {facts.split}s (questions)",
             str(stable.repeated),
             str(fixed),
             str(broken),
@@ -296,8 +312,12 @@ def flips(facts: Facts) -> Body | None:
     return Body(
         columns=("Scope", "n", "Fixed", "Broke", "Net", "McNemar p"),
         rows=tuple(rows),
-        note="Stable: the same verdict in every seed where a question is held out, at least twice. "
-        + (SHARED if facts.shares_bare_answers else f"{turned} fixed under one seed and broken under another."),
+        note=f"Stable: the same verdict in every {facts.split} where a question is held out, at least twice. "
+        + (
+            _shared(facts)
+            if facts.shares_bare_answers
+            else f"{turned} fixed under one {facts.split} and broken under another."
+        ),
     )
 
 

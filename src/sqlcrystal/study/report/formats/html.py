@@ -43,10 +43,10 @@ def to_page(document: Document) -> str:
     return TEMPLATE.format(
         title=escape(f"{manifest.study}: what the bank is worth"),
         style=style,
-        lead=escape(f"{manifest.benchmark} · {manifest.model} · seeds {seeds} · rule {manifest.rule}"),
+        lead=escape(f"{manifest.benchmark} · {manifest.model} · {manifest.split}s {seeds} · rule {manifest.rule}"),
         interim=f'<p class="interim">Interim report: {escape(count.counted)}.</p>' if count.interim else "",
         opening=_opening(document),
-        tiles=_tiles(document.summary),
+        tiles=_tiles(document.summary, manifest.split),
         contrasts=_figure(document.contrasts) if document.contrasts else "",
         contents=_contents(document),
         said=_in_words(document),
@@ -66,7 +66,7 @@ def _opening(document: Document) -> str:
     return f'<dl class="opening">{"".join(lines)}</dl>'
 
 
-def _tiles(summary: Summary) -> str:
+def _tiles(summary: Summary, split: str) -> str:
     """The headline figures, the lift with its verdict first."""
     sure = f"{interval(*summary.lift_ci_pp, 1)}, p {probability(summary.lift_p)}" if summary.lift_ci_pp else ""
     if summary.lift_ci_question_level_pp:
@@ -79,7 +79,7 @@ def _tiles(summary: Summary) -> str:
     shown = [
         (f"{points(summary.lift_pp, 1)} pp", f"lift: {summary.verdict}", sure),
         (_share(summary.p0), "right without memory (P_0)", plural(summary.n_heldout, "held-out answer")),
-        (_share(summary.pm), "right with memory (P_M)", f"{plural(summary.cards, 'card')} in the bank, all seeds"),
+        (_share(summary.pm), "right with memory (P_M)", f"{plural(summary.cards, 'card')} in the bank, all {split}s"),
         (_share(summary.pk), "right after repair on demand (P_K)", "an oracle starts it; never stored"),
         (_share(summary.cr, "undefined"), "lift over what repair adds (CR)", ratio),
         (_share(summary.replay), "exact-query replay", "a banked question, its own card allowed"),
@@ -218,7 +218,8 @@ def _card(card: ShownCard) -> str:
         if traced
         else "No new element of the answer stands in this card."
     )
-    return f'<li><p>{escape(card.question)}</p><pre>{escape(card.sql)}</pre><p class="note">{origin}</p></li>'
+    note = f"{origin} {card.cause}".strip()
+    return f'<li><p>{escape(card.question)}</p><pre>{escape(card.sql)}</pre><p class="note">{note}</p></li>'
 
 
 def _missing(document: Document) -> str:

@@ -77,7 +77,7 @@ def _gallery(exhibits: Sequence[Exhibit]) -> str:
     for exhibit in exhibits:
         cards = [
             f"Card: {without_tags(card.question)}\n\n{fenced(card.sql)}\n\n"
-            f"Traced: {without_tags(', '.join(card.traced)) or 'nothing'}"
+            + f"Traced: {without_tags(', '.join(card.traced)) or 'nothing'}. {card.cause}".removesuffix(". ")
             for card in exhibit.cards
         ]
         before, after = (fenced(sql) for sql in (exhibit.before, exhibit.after))
