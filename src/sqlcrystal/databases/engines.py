@@ -186,6 +186,7 @@ MYSQL = EngineRecord(
     grammar="mysql",
     quoted=rf"{_ESCAPED}|{_ESCAPED_DOUBLE}|{_BACKTICK}|(?P<prefix>[nN]){_ESCAPED}|[xX]'[0-9A-Fa-f]*'|[bB]'[01]*'",
     line_remarks=(_SPACED_LINE, _HASH),
+    keeps_remarks=True,
     digits_begin_names=True,
     executed_remarks=("/*!", "/*M!"),
     signs_stand_close=True,

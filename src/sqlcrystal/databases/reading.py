@@ -64,6 +64,8 @@ _CLAUSES = (
 )
 
 
+_HINT = "/*+"
+"""Begins a remark that steers MySQL where it stands behind SELECT, and nothing elsewhere: it is dropped all the same."""
 _HEX = re.compile(r"[xX]'")
 _ODBC = (TokenType.L_BRACE, TokenType.VAR, TokenType.STRING, TokenType.R_BRACE)
 _ODBC_WORDS = frozenset({"d", "t", "ts"})
@@ -172,7 +174,7 @@ class _Rebuilding:
             text = text.replace(";", " ")
         if not self._gap.fullmatch(text):
             raise Unreadable(f"{_shown(text.strip() or text)} is not white space or a remark to every engine")
-        if text.isspace() or self._engine.keeps_remarks:
+        if text.isspace() or (self._engine.keeps_remarks and _HINT not in text):
             return text
         return "\n" if "\n" in text else " "
 
