@@ -65,7 +65,7 @@ _CLAUSES = (
 
 
 _HINT = "/*+"
-"""Begins a remark that steers MySQL where it stands behind SELECT, and nothing elsewhere: it is dropped all the same."""
+"""Begins a remark that steers MySQL behind SELECT and nothing elsewhere: it is dropped all the same."""
 _HEX = re.compile(r"[xX]'")
 _ODBC = (TokenType.L_BRACE, TokenType.VAR, TokenType.STRING, TokenType.R_BRACE)
 _ODBC_WORDS = frozenset({"d", "t", "ts"})
