@@ -68,8 +68,8 @@ class Canaries:
                 self.connections += 1
                 line.close()
 
-    def sung(self) -> list[str]:
-        """Which of those that cost nothing to ask have sung."""
+    def sung(self, patience: float | None = None) -> list[str]:
+        """Which of those that cost nothing to ask have sung; a statement known to run on needs more patience."""
         heard = []
         if written := [path.name for path in self.evil.parent.glob("evil*")]:
             heard.append(f"a file was written: {written}")
@@ -79,7 +79,7 @@ class Canaries:
             heard.append(f"a process was started: {strangers}")
         if (grown := peak_megabytes() - self._megabytes) > GROWTH:
             heard.append(f"this process grew by {grown} MB")
-        if self._is_locked():
+        if self._is_locked(PATIENCE if patience is None else patience):
             heard.append("a lock is held")
         return heard
 
@@ -98,8 +98,8 @@ class Canaries:
         self._owner.close()
         os.environ.pop(VARIABLE, None)
 
-    def _is_locked(self) -> bool:
-        deadline = time.monotonic() + PATIENCE
+    def _is_locked(self, patience: float) -> bool:
+        deadline = time.monotonic() + patience
         while self._locks():
             if time.monotonic() > deadline:
                 return True

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sqlcrystal.databases import guard, open_database
-from sqlcrystal.databases.engines import ENGINES, Engine, engine_of, title_of
+from sqlcrystal.databases.engines import ENGINES, EngineRecord, engine_of, title_of
 from sqlcrystal.databases.parsing import parse
 from sqlcrystal.errors import ConfigError
 
@@ -16,7 +16,7 @@ ASKED_BY_NAME = re.compile(rf"dialect\S* (?:==|!=|in|not in) [({{\[]?['\"](?:{NA
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
-def test_a_record_is_found_under_every_name_of_its_dialect(engine: Engine) -> None:
+def test_a_record_is_found_under_every_name_of_its_dialect(engine: EngineRecord) -> None:
     for spelling, title in engine.spellings.items():
         assert engine_of(spelling) is engine
         assert engine_of(spelling.upper()) is engine
@@ -24,7 +24,7 @@ def test_a_record_is_found_under_every_name_of_its_dialect(engine: Engine) -> No
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
-def test_a_record_is_enough_for_the_guard(engine: Engine) -> None:
+def test_a_record_is_enough_for_the_guard(engine: EngineRecord) -> None:
     assert guard.check("SELECT count(*) FROM team", engine.name) is None
     assert guard.check("DELETE FROM team", engine.name) is not None
 

@@ -147,7 +147,7 @@ def test_catalogues_with_secrets_are_not_read(dialect: str, sql: str) -> None:
 @pytest.mark.parametrize("sql", ["FROM (SHOW databases)", "FROM (DESC team)", "SELECT * FROM (SUMMARIZE team)"])
 def test_what_describes_duckdb_stands_for_a_table_where_a_person_asks_and_not_a_model(sql: str) -> None:
     assert isinstance(guard.read(sql, "duckdb"), Failure)
-    assert isinstance(guard.read(sql, "duckdb", guard.Scope(inspect=True)), guard.Statement)
+    assert isinstance(guard.read(sql, "duckdb", guard.DatabaseRules(inspect=True)), guard.Statement)
 
 
 @pytest.mark.parametrize(("dialect", "call"), [("postgres", "pg_sleep(1)"), ("mysql", "SLEEP(1)")])
@@ -158,7 +158,7 @@ def test_a_default_that_calls_is_no_clause_to_be_left_out(dialect: str, call: st
 
 @pytest.mark.parametrize("sql", ["FROM (SUMMARIZE pg_settings)", "FROM (SUMMARIZE '/etc/passwd')"])
 def test_a_person_describes_no_secret_and_no_file_either(sql: str) -> None:
-    assert isinstance(guard.read(sql, "duckdb", guard.Scope(inspect=True)), Failure)
+    assert isinstance(guard.read(sql, "duckdb", guard.DatabaseRules(inspect=True)), Failure)
 
 
 def test_an_overload_that_may_do_anything_takes_a_harmless_name_out_of_use(postgres_server: Server) -> None:
@@ -221,14 +221,14 @@ def test_what_ends_a_mariadb_server_or_cannot_be_ended_is_refused(sql: str) -> N
     ],
 )
 def test_a_statement_stays_in_the_schema_that_was_opened(sql: str) -> None:
-    found = guard.read(sql, "mysql", guard.Scope(inspect=True, schema="league"))
+    found = guard.read(sql, "mysql", guard.DatabaseRules(inspect=True, schema="league"))
     assert isinstance(found, Failure)
     assert found.kind is FailureKind.REFUSED
 
 
 def test_a_statement_may_name_its_own_schema_and_the_catalogue() -> None:
     for sql in ("SELECT * FROM League.team", "SELECT table_name FROM information_schema.tables"):
-        assert isinstance(guard.read(sql, "mysql", guard.Scope(schema="league")), guard.Statement)
+        assert isinstance(guard.read(sql, "mysql", guard.DatabaseRules(schema="league")), guard.Statement)
 
 
 def test_another_schema_of_the_server_is_not_read_though_the_account_may(mysql_server: Server) -> None:

@@ -152,6 +152,9 @@ MULTIPLYING = {
     "members": "WITH a0 AS (SELECT 1 AS x), "
     + ", ".join(f"a{n + 1} AS (SELECT 1 AS x WHERE 1 IN a{n} AND 2 IN a{n})" for n in range(20))
     + " SELECT * FROM a20",
+    "places": nested(f"max({','.join('x' * 20)})", 3) + " ORDER BY " + ",".join(["1"] * 1500),
+    "unions": "SELECT * FROM "
+    + ", ".join(f"(SELECT id FROM team UNION ALL SELECT id FROM team) a{n}" for n in range(30)),
     "quoted": nested("(" + "+".join(['"x"'] * 14) + ")", 8).replace("SELECT", "select/**/"),
 }
 
@@ -215,7 +218,7 @@ def test_the_weight_of_a_statement_is_no_less_than_the_copies_sqlite_makes(
     if as_tables:
         steps = ", ".join(f"t{n + 1} AS (SELECT {'+'.join('x' * width)} AS x FROM t{n})" for n in range(depth))
         sql = f"WITH t0 AS (SELECT 1 AS x), {steps} SELECT x FROM t{depth}"
-    assert weigh(sql, lambda _: None) >= width**depth
+    assert weigh(sql, lambda _: None).size >= width**depth
 
 
 BOUNDED = {

@@ -20,6 +20,8 @@ from sqlcrystal.types import Failure, FailureKind
 
 LIMIT = 1.0
 LATE = LIMIT + 1.0
+ENDS_AT_LAST = 600.0
+"""So long may a function take on a busy machine that the server does not interrupt; the failure names it."""
 WRITES_TO = "/tmp/aC_"
 """How the attack's own paths begin; they are aimed at the canaries' folder."""
 SAFETY = Path(__file__).parents[2] / "docs" / "reference" / "safety.md"
@@ -54,7 +56,9 @@ def wrong_with(database: Database, canaries: Canaries, sql: str) -> list[str]:
         late = time.perf_counter() - start > LATE and is_late(database, sql, limit=LIMIT, late=LATE)
     except Exception as error:
         return [f"untyped {type(error).__name__}: {error}"]
-    return ["late"] * late + [f"told {name}" for name in canaries.told(result)] + canaries.sung()
+    named = isinstance(result, Failure) and "the server still runs it" in result.message
+    heard = canaries.sung(ENDS_AT_LAST) if named else canaries.sung()
+    return ["late"] * late + [f"told {name}" for name in canaries.told(result)] + heard
 
 
 @pytest.mark.timeout(1800)

@@ -1,6 +1,7 @@
 """The guard's reading is the engine's: of random texts the engine sees the values the guard saw, or none at all."""
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
+from engines import driver
+from fuzzing import league as made_league
 from sqlcrystal.databases import guard, open_database
 from sqlcrystal.databases.engines import engine_of
 from sqlcrystal.databases.guard import Statement
@@ -80,7 +83,11 @@ def test_what_is_rebuilt_is_read_again_as_the_same(engine: str, text: str) -> No
         ("postgres", "SELECT 1 #--'\n+ 2", None),
         ("postgres", "SELECT 'a' --x\n'b'", "SELECT 'a'\n'b'"),
         ("mysql", "SELECT 5--1", "SELECT 5- -1"),
-        ("mysql", "SELECT 1 -- x\n, 2", "SELECT 1\n, 2"),
+        ("mysql", "SELECT 1 -- x\n, 2", "SELECT 1 -- x\n, 2"),
+        ("mysql", "SELECT 1 /*+ x */ + 2", "SELECT 1 + 2"),
+        ("mysql", "SELECT /*+ x */ 1", None),
+        ("mysql", "SELECT 1 /*!50000 + 1 */", None),
+        ("duckdb", "SELECT 1 -- x\n, 2", "SELECT 1\n, 2"),
         ("postgres", "SELECT a !~ b, c!~~*d, e <<= f", "SELECT a !~ b, c!~~*d, e <<= f"),
         ("postgres", "SELECT a ! ~ b", "SELECT a ! ~ b"),
         ("postgres", "SELECT a !~/* x */b", "SELECT a !~ b"),
@@ -153,3 +160,27 @@ def test_the_text_of_every_spider_and_bird_gold_stays_as_it_is(shared_data: Path
         statement = guard.read(sql, "sqlite")
         assert isinstance(statement, Statement)
         assert statement.text == sql.rstrip("; \t\n")
+
+
+@pytest.mark.parametrize("engine_name", ["sqlite", "mysql"])
+def test_a_column_without_an_alias_is_named_as_the_bare_engine_names_it(
+    engine_name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    sqls = ["SELECT -- total\n sum(id * 2) /* gross */ FROM team", "SELECT 1 /* x */ + 2, count( * ) FROM team"]
+    making = (
+        made_league("sqlite", tmp_path)
+        if engine_name == "sqlite"
+        else nullcontext(request.getfixturevalue(f"{engine_name}_server"))
+    )
+    with making as server:
+        bare = driver(engine_name, server)
+        named = []
+        for sql in sqls:
+            cursor = bare.cursor()
+            cursor.execute(sql)
+            named.append(tuple(column[0] for column in cursor.description))
+        bare.close()
+        database = open_database(server.reader)
+        results = [database.execute(sql) for sql in sqls]
+        database.close()
+    assert [result.columns if isinstance(result, Rows) else result for result in results] == named

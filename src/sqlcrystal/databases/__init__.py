@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from sqlcrystal.databases.engines import Engine, Opening, locate
+from sqlcrystal.databases.engines import EngineRecord, Opening, locate
 from sqlcrystal.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _split_options(url: str) -> tuple[str, list[str], bool]:
     return url[: options.start()], [name for names in named for name in names], ALLOW_PRIVILEGED in words
 
 
-def _need_modules(engine: Engine, url: str) -> None:
+def _need_modules(engine: EngineRecord, url: str) -> None:
     for module in engine.modules:
         if find_spec(module) is None:
             scheme = url.partition("://")[0]

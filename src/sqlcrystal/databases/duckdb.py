@@ -67,11 +67,11 @@ class DuckdbDatabase:
         self._closed = False
         self._idle = [self._ready(self._child())]
         live = self._catalogue()
-        self._scope = guard.Scope(Functions(self.dialect, catalogue=lambda: live, allowed=functions), inspect)
+        self._rules = guard.DatabaseRules(Functions(self.dialect, catalogue=lambda: live, allowed=functions), inspect)
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
         """Run one guarded statement."""
-        statement = guard.read(sql, self.dialect, self._scope)
+        statement = guard.read(sql, self.dialect, self._rules)
         if isinstance(statement, Failure):
             return statement
         return self._run(statement.text, timeout, max_rows, inspection=statement.inspection, pivot=statement.pivot)

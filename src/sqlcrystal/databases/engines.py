@@ -56,7 +56,7 @@ class Opener(Protocol):
         ...
 
 
-class Engine(Struct, frozen=True, kw_only=True, dict=True):
+class EngineRecord(Struct, frozen=True, kw_only=True, dict=True):
     """One engine: where its databases lie, how its SQL is read, and where it leaves the common rules."""
 
     name: str
@@ -146,7 +146,7 @@ class Engine(Struct, frozen=True, kw_only=True, dict=True):
         return opener(opening)
 
 
-SQLITE = Engine(
+SQLITE = EngineRecord(
     name="sqlite",
     spellings={"sqlite": "SQLite"},
     tags=("sqlite3",),
@@ -161,7 +161,7 @@ SQLITE = Engine(
     inspections=(rf"(?P<prefix>EXPLAIN(?:\s+QUERY\s+PLAN)?)\s+{_QUERY}",),
     quoted_names_may_be_text=True,
 )
-POSTGRES = Engine(
+POSTGRES = EngineRecord(
     name="postgres",
     spellings={"postgres": "PostgreSQL", "postgresql": "PostgreSQL"},
     opener="sqlcrystal.databases.postgres:open_postgres",
@@ -178,7 +178,7 @@ POSTGRES = Engine(
     ),
     attributes_call=True,
 )
-MYSQL = Engine(
+MYSQL = EngineRecord(
     name="mysql",
     spellings={"mysql": "MySQL", "mariadb": "MariaDB"},
     opener="sqlcrystal.databases.mysql:open_mysql",
@@ -186,6 +186,7 @@ MYSQL = Engine(
     grammar="mysql",
     quoted=rf"{_ESCAPED}|{_ESCAPED_DOUBLE}|{_BACKTICK}|(?P<prefix>[nN]){_ESCAPED}|[xX]'[0-9A-Fa-f]*'|[bB]'[01]*'",
     line_remarks=(_SPACED_LINE, _HASH),
+    keeps_remarks=True,
     digits_begin_names=True,
     executed_remarks=("/*!", "/*M!"),
     signs_stand_close=True,
@@ -205,7 +206,7 @@ MYSQL = Engine(
     one_schema=True,
     fragile="sqlcrystal.databases.fragile:ends_the_server",
 )
-DUCKDB = Engine(
+DUCKDB = EngineRecord(
     name="duckdb",
     spellings={"duckdb": "DuckDB"},
     opener="sqlcrystal.databases.duckdb:open_duckdb",
@@ -231,7 +232,7 @@ ENGINES = (SQLITE, POSTGRES, MYSQL, DUCKDB)
 _BY_SPELLING = {spelling: engine for engine in ENGINES for spelling in engine.spellings}
 
 
-def engine_of(dialect: str) -> Engine:
+def engine_of(dialect: str) -> EngineRecord:
     """Give the record of a dialect by any of its names."""
     found = _BY_SPELLING.get(dialect) or _BY_SPELLING.get(dialect.lower())
     if found is None:
@@ -244,7 +245,7 @@ def title_of(dialect: str) -> str:
     return engine_of(dialect).spellings[dialect.lower()]
 
 
-def locate(location: str) -> tuple[Engine, Path]:
+def locate(location: str) -> tuple[EngineRecord, Path]:
     """Tell the engine of a URL or path, and the file where it is one; a path without a scheme is SQLite's."""
     scheme, separator, rest = location.partition("://")
     if not separator:

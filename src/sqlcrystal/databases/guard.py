@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sqlcrystal.databases.engines import Engine, engine_of, loaded, words_of
+from sqlcrystal.databases.engines import EngineRecord, engine_of, loaded, words_of
 from sqlcrystal.databases.functions import Functions, built_in
 from sqlcrystal.databases.parsing import MAX_CHARACTERS, Unparsable, parse_tokens, tokenize
 from sqlcrystal.databases.reading import Unreadable, for_the_parser, rebuild, refuse_unreadable, whole
@@ -53,7 +53,7 @@ class Statement(Struct, frozen=True):
     pivot: bool = False
 
 
-class Scope(Struct, frozen=True):
+class DatabaseRules(Struct, frozen=True):
     """What one database adds to the rules of its dialect."""
 
     functions: Functions | None = None
@@ -66,7 +66,7 @@ class Scope(Struct, frozen=True):
 class _Rules(Struct, frozen=True):
     """The rules for one statement."""
 
-    engine: Engine
+    engine: EngineRecord
     functions: Functions
     inspect: bool
     schema: str
@@ -78,11 +78,11 @@ def check(sql: str, dialect: str) -> Failure | None:
     return found if isinstance(found, Failure) else None
 
 
-def read(sql: str, dialect: str, scope: Scope = Scope()) -> Statement | Failure:
+def read(sql: str, dialect: str, own: DatabaseRules = DatabaseRules()) -> Statement | Failure:
     """Give the statement to run."""
     if len(sql) > MAX_CHARACTERS:
         return _refused(f"the statement is longer than {MAX_CHARACTERS} characters")
-    return _read(sql, dialect, scope.functions or built_in(dialect), scope.inspect, scope.schema.casefold())
+    return _read(sql, dialect, own.functions or built_in(dialect), own.inspect, own.schema.casefold())
 
 
 @lru_cache(maxsize=8192)
@@ -100,7 +100,7 @@ def _read(sql: str, dialect: str, functions: Functions, inspect: bool, schema: s
         return _refused(str(error))
 
 
-def _split_inspection(sql: str, engine: Engine) -> tuple[str, str, bool] | None:
+def _split_inspection(sql: str, engine: EngineRecord) -> tuple[str, str, bool] | None:
     """Tell what is asked, what about, and whether that is a query; None when the statement is no such question.
 
     They run nothing, or no more than the query itself would.

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sqlcrystal.databases.engines import Engine
+from sqlcrystal.databases.engines import EngineRecord
 
 _NAME = r"[A-Za-z_\u0080-\U0010ffff][\w$]*"
 _WORDS = rf"{_NAME}(?:[ \t\r\n]+{_NAME})*"
@@ -64,6 +64,8 @@ _CLAUSES = (
 )
 
 
+_HINT = "/*+"
+"""Begins a remark that steers MySQL behind SELECT and nothing elsewhere: it is dropped all the same."""
 _HEX = re.compile(r"[xX]'")
 _ODBC = (TokenType.L_BRACE, TokenType.VAR, TokenType.STRING, TokenType.R_BRACE)
 _ODBC_WORDS = frozenset({"d", "t", "ts"})
@@ -77,7 +79,7 @@ class Unreadable(Exception):
     """Text that an engine might read otherwise than the guard; the message says where."""
 
 
-def refuse_unreadable(sql: str, engine: Engine) -> None:
+def refuse_unreadable(sql: str, engine: EngineRecord) -> None:
     """Refuse what no tokenizer need be asked about."""
     if "\x00" in sql:
         raise Unreadable("the statement holds a NUL character")
@@ -87,7 +89,7 @@ def refuse_unreadable(sql: str, engine: Engine) -> None:
         raise Unreadable("the statement holds half of a character (a lone surrogate)")
 
 
-def rebuild(sql: str, tokens: list[Token], engine: Engine) -> str:
+def rebuild(sql: str, tokens: list[Token], engine: EngineRecord) -> str:
     """Put the statement's tokens together as the engine shall read them, without final semicolons."""
     if _PLAIN.fullmatch(sql):
         return sql.rstrip("; \t\n")
@@ -100,7 +102,7 @@ def rebuild(sql: str, tokens: list[Token], engine: Engine) -> str:
 class _Rebuilding:
     """One pass over the tokens of one text."""
 
-    def __init__(self, sql: str, engine: Engine) -> None:
+    def __init__(self, sql: str, engine: EngineRecord) -> None:
         self._sql = sql
         self._engine = engine
         self._gap = _gap(engine.line_remarks)
@@ -172,7 +174,7 @@ class _Rebuilding:
             text = text.replace(";", " ")
         if not self._gap.fullmatch(text):
             raise Unreadable(f"{_shown(text.strip() or text)} is not white space or a remark to every engine")
-        if text.isspace() or self._engine.keeps_remarks:
+        if text.isspace() or (self._engine.keeps_remarks and _HINT not in text):
             return text
         return "\n" if "\n" in text else " "
 
@@ -194,7 +196,7 @@ def _shown(text: str) -> str:
     return ascii(text if len(text) <= 40 else text[:39] + "…")
 
 
-def whole(tokens: list[Token], sql: str, engine: Engine) -> list[Token]:
+def whole(tokens: list[Token], sql: str, engine: EngineRecord) -> list[Token]:
     """Join the tokens that sqlglot cuts and the engine does not: `!~`, `<<=`, `x'41'`.
 
     The parser takes a joined operator for another with two sides.
@@ -252,7 +254,7 @@ def _with_hex(tokens: list[Token]) -> Iterator[Token]:
         yield waiting
 
 
-def for_the_parser(tokens: list[Token], engine: Engine) -> list[Token]:
+def for_the_parser(tokens: list[Token], engine: EngineRecord) -> list[Token]:
     """Give the tokens as sqlglot's grammar of the dialect takes them."""
     words = {token.text.upper() for token in tokens}
     types = engine.list("types_before_strings")
@@ -286,7 +288,7 @@ def _without_braces(tokens: list[Token]) -> list[Token]:
     return kept
 
 
-def _with_known_operators(tokens: list[Token], engine: Engine) -> Iterator[Token]:
+def _with_known_operators(tokens: list[Token], engine: EngineRecord) -> Iterator[Token]:
     """Write `@ x` as `- x`, and `x!` as `x + 0`: signs that call nothing, in the same places."""
     before: Token | None = None
     for token in tokens:

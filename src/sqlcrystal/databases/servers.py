@@ -127,11 +127,11 @@ class ServerDatabase:
             self._engine.dispose()
             raise ConfigError(f"database {name}: {powers} Or say --allow-privileged.")
         known = Functions(lock.dialect, catalogue=lambda: live, allowed=functions)
-        self._scope = guard.Scope(known, inspect, url.database or "")
+        self._rules = guard.DatabaseRules(known, inspect, url.database or "")
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
         """Run one guarded statement."""
-        statement = guard.read(sql, self.dialect, self._scope)
+        statement = guard.read(sql, self.dialect, self._rules)
         return statement if isinstance(statement, Failure) else self._run_statement(statement, timeout, max_rows)
 
     def schema(self) -> str:

@@ -41,6 +41,7 @@ SELECT name, sql FROM sqlite_master
 WHERE type = 'view' OR sql LIKE 'CREATE VIRTUAL TABLE%' OR (type = 'table' AND sql LIKE '% AS %(%')
 """
 _GENERATED = re.compile(r"\bAS\s*\(", re.IGNORECASE)
+_TABLE = re.compile(r"CREATE\s+TABLE", re.IGNORECASE)
 _VIRTUAL = re.compile(r"CREATE\s+VIRTUAL", re.IGNORECASE)
 _DETOUR = frozenset({FailureKind.TIMEOUT, FailureKind.TOO_LARGE, FailureKind.REFUSED})
 
@@ -72,7 +73,7 @@ class SqliteDatabase:
             return self._run(sql.rstrip("; \t\r\n"), timeout, max_rows)
         from sqlcrystal.databases import guard  # whose parser takes as long to load as a file of predictions to score
 
-        statement = guard.read(sql, self.dialect, guard.Scope(inspect=self._inspect))
+        statement = guard.read(sql, self.dialect, guard.DatabaseRules(inspect=self._inspect))
         return statement if isinstance(statement, Failure) else self._run(statement.text, timeout, max_rows)
 
     def schema(self) -> str:
@@ -101,7 +102,7 @@ class SqliteDatabase:
     def _described(self, columns: str, pragma: str, table: str) -> tuple[Row, ...]:
         """Ask SQLite about a table; nothing where it cannot say, such as of a view over a table that is gone."""
         quoted = "'" + table.replace("'", "''") + "'"
-        weight = self._multiplying.get(table.lower(), 1)
+        weight = self._multiplying.get(table.lower(), Weight(1))
         result = self._run(f"SELECT {columns} FROM pragma_{pragma}({quoted})", 5.0, 100_000, weight=weight)
         return () if isinstance(result, Failure) else result.rows
 
@@ -116,7 +117,7 @@ class SqliteDatabase:
         for connection in idle:
             connection.close()
 
-    def _run(self, sql: str, timeout: float, max_rows: int, *, weight: int = 0) -> Execution:
+    def _run(self, sql: str, timeout: float, max_rows: int, *, weight: "Weight | None" = None) -> Execution:
         """Run a statement behind the engine lock alone."""
         start = perf_counter()
         if self._closed:
@@ -134,13 +135,11 @@ class SqliteDatabase:
             raise DatabaseError(f"database {self.name}: {result.message.removeprefix(OUTSIDE)}")
         return replace(result, seconds=perf_counter() - start)
 
-    def _is_light(self, sql: str, weight: int) -> bool:
+    def _is_light(self, sql: str, weight: "Weight | None") -> bool:
         """Tell whether the statement is prepared at once, by a guess that never errs on the side of lightness."""
-        if not weight and not self._multiplying and sql.lower().count("select") < 2:
-            return True
-        return (weight or weigh(sql, self._multiplying.get)) <= MAX_FAST_WEIGHT
+        return (weight or weigh(sql, self._multiplying.get)).size <= MAX_FAST_WEIGHT
 
-    def _look_at_the_schema(self) -> tuple[Mapping[str, int], bool]:
+    def _look_at_the_schema(self) -> tuple[Mapping[str, "Weight"], bool]:
         """Weigh the views and generated columns; tell whether a virtual table's step may take as long as it likes."""
         connection = self._take()
         try:
@@ -250,91 +249,121 @@ def _canonical(statement: str) -> str:
     return " ".join(statement.split())
 
 
-# How a statement is weighed: by its names, and by what stands behind each name.
+# How a statement is weighed: by what stands in it, and by what stands behind each of its names.
 HEAVIEST = 10**9
 _PIECE = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|\[[^\]]*\])"
-    r"|(?P<word>[A-Za-z_\x80-\U0010ffff][\w$]*)|(?P<mark>[(),*])",
+    r"|(?P<word>[A-Za-z_\x80-\U0010ffff][\w$]*)|(?P<mark>[()])|(?P<other>[0-9.]+|[^\s,;])",
     re.DOTALL,
 )
-_WORDS = """
-all and as asc between by case cast collate cross desc distinct else end escape except exists from full group having
-in inner intersect is isnull join left like limit materialized natural not notnull null on or order outer over
-partition recursive right select then union using values when where window with
+_GRAMMAR = """
+all as asc between by case cast collate cross desc distinct else end escape except exists from full group having in
+inner intersect is join left like limit materialized natural not null on or and order outer over partition recursive
+right select then union using values when where window with
 """
-_GRAMMAR = frozenset(_WORDS.split())
+_KEYWORDS = frozenset(_GRAMMAR.split())
 _QUERIES = frozenset({"select", "with", "values"})
 _BEFORE_A_CTE = frozenset({"as", "materialized"})
+_COMPOUNDS = frozenset({"union", "except", "intersect"})
+_BEHIND_THE_COLUMNS = frozenset({"where", "group", "having", "order", "window", "over"})
+
+
+class Weight(NamedTuple):
+    """How many expressions a query may become, and of how many queries it may be the union."""
+
+    size: int
+    arms: int = 1
 
 
 class _Level:
-    """One pair of parentheses: the names in it, and the weight of the queries that it reads from."""
+    """One pair of parentheses: what stands in it, and the weight of the queries that it reads from."""
 
-    def __init__(self, name: str = "") -> None:
+    def __init__(self, name: str = "", behind: bool = False) -> None:
         self.name = name
         """Under which a WITH knows it."""
         self.is_query = False
-        self.names = 0
-        self.sources = 0
-        self.last_name = ""
-        self.last_word = ""
+        self.pieces = self.names = self.sources = 0
+        self.arms = self.copies = 1
+        self.behind = behind
+        """Whether the columns are over: what is named now may be a column, by its alias or number, once more."""
+        self.last_name = self.last_word = ""
+
+    def read_from(self, weight: Weight) -> None:
+        """Add a query that this one reads from; reading from a union, it becomes one."""
+        self.sources += weight.size
+        self.copies = min(HEAVIEST, self.copies * weight.arms)
+
+    def take_keyword(self, word: str) -> None:
+        """Note what a keyword says of the query."""
+        self.is_query = self.is_query or word in _QUERIES
+        self.behind = (self.behind or word in _BEHIND_THE_COLUMNS) and word != "select"
+        self.arms += word in _COMPOUNDS
+        self.last_word = word
 
     @property
-    def weight(self) -> int:
-        return min(HEAVIEST, max(1, self.names) * max(1, self.sources))
+    def weight(self) -> Weight:
+        size = (self.pieces + self.names * self.sources) * self.copies
+        return Weight(min(HEAVIEST, max(1, size)), min(HEAVIEST, self.arms * self.copies))
 
 
-def weigh(sql: str, known: Callable[[str], int | None]) -> int:
+def weigh(sql: str, known: Callable[[str], Weight | None]) -> Weight:
     """Bound how many expressions SQLite makes of a statement: each name may stand for all that its source holds.
 
     `known` gives the weight of a view or of a table with generated columns.
     """
     levels = [_Level()]
-    named: dict[str, int] = {}
+    named: dict[str, Weight] = {}
+    again = 1
     for piece in _PIECE.finditer(sql):
         level = levels[-1]
-        text = (piece["word"] or piece["quoted"] or piece["mark"] or "").lower()
-        if text == "(":
-            levels.append(_Level(level.last_name if level.last_word in _BEFORE_A_CTE else ""))
-        elif text == ")" and len(levels) > 1:
-            _close(levels.pop(), levels[-1], named)
-        elif text in _GRAMMAR:
-            level.is_query = level.is_query or text in _QUERIES
-            level.last_word = text
-        elif text and text not in "(),":
-            name = text if piece["word"] else text[1:-1]
-            level.names += 1
-            level.sources += named.get(name) or known(name) or 0
-            level.last_name, level.last_word = name, ""
+        word = (piece["word"] or "").lower()
+        if piece["mark"] == "(":
+            levels.append(_Level(level.last_name if level.last_word in _BEFORE_A_CTE else "", level.behind))
+        elif piece["mark"]:
+            if len(levels) > 1:
+                _close(levels.pop(), levels[-1], named)
+        elif piece.lastgroup:
+            level.pieces += 1
+            again += level.behind
+            if word in _KEYWORDS:
+                level.take_keyword(word)
+            elif name := word or (piece["quoted"] or "")[1:-1].lower() or ("*" if piece["other"] == "*" else ""):
+                level.names += 1
+                level.last_name, level.last_word = name, ""
+                if weight := named.get(name) or known(name):
+                    level.read_from(weight)
     while len(levels) > 1:
         _close(levels.pop(), levels[-1], named)
-    return levels[0].weight
+    size, arms = levels[0].weight
+    return Weight(min(HEAVIEST, size * again), arms)
 
 
-def _close(inner: _Level, outer: _Level, named: dict[str, int]) -> None:
+def _close(inner: _Level, outer: _Level, named: dict[str, Weight]) -> None:
     """Add what a pair of parentheses holds to what is around it; a named query counts where it is named."""
     if inner.is_query and inner.name:
         named[inner.name] = inner.weight
     elif inner.is_query:
-        outer.sources += inner.weight
+        outer.read_from(inner.weight)
     else:
+        outer.pieces += inner.pieces
         outer.names += inner.names
         outer.sources += inner.sources
+        outer.copies = min(HEAVIEST, outer.copies * inner.copies)
     outer.last_word = ""
 
 
-def _weights(made: Mapping[str, str]) -> dict[str, int]:
+def _weights(made: Mapping[str, str]) -> dict[str, Weight]:
     """Weigh views, which may name one another, and tables whose columns may be computed from one another."""
-    weights: dict[str, int] = {}
+    weights: dict[str, Weight | None] = {}
 
-    def of(name: str) -> int | None:
+    def of(name: str) -> Weight | None:
         if name in made and name not in weights:
-            weights[name] = HEAVIEST  # a view that names itself cannot be read
+            weights[name] = Weight(HEAVIEST)  # a view that names itself cannot be read
             definition = made[name]
-            if definition[:20].lower().split()[1:2] == ["table"]:
-                weights[name] = HEAVIEST if _GENERATED.search(definition) else 0
-            else:
+            if not _TABLE.match(definition):
                 weights[name] = weigh(definition, of)
+            elif not _GENERATED.search(definition):
+                weights[name] = None
         return weights.get(name)
 
     for name in made:
