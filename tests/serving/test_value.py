@@ -16,7 +16,7 @@ from sqlcrystal.bank import AnswerRecord, CardUse, Store, Verdict
 from sqlcrystal.bank.records import Judged
 from sqlcrystal.config import DatabaseEntry, Prices, TeamFile
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.serving.hold_out import audited, held_out
+from sqlcrystal.serving.asking import audited, held_out
 from sqlcrystal.serving.value import Value, values
 from sqlcrystal.types import CardId, Message, Sampling
 

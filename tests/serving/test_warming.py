@@ -6,7 +6,7 @@ from cardbox import HashingEmbedder, card
 from shop import build, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.serving.warming import warm_up
+from sqlcrystal.serving.asking import warm_up
 
 
 def opened(folder: Path, embedder: HashingEmbedder) -> Crystal:

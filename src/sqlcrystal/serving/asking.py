@@ -3,31 +3,40 @@
 import hashlib
 import secrets
 import time
-from typing import Any
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
 from sqlcrystal.consumption.memory import NoMemory
-from sqlcrystal.errors import ModelError, UserError
+from sqlcrystal.errors import ModelError, SqlcrystalError, UserError
 from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
-from sqlcrystal.serving.draft import Draft, Vouched
-from sqlcrystal.serving.freshness import FreshMemory
-from sqlcrystal.serving.hold_out import ServingArm, draw
+from sqlcrystal.serving.draft import Draft, Vouched, conflict, result_digest, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
 from sqlcrystal.serving.solving import solve
-from sqlcrystal.serving.usefulness import conflict, result_digest, spread
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.timestamps import timestamp
-from sqlcrystal.types import Failure, Question, Rows
+from sqlcrystal.types import Card, Failure, Question, Retrieved, Rows
 
 LONGEST_QUESTION = 10_000
 KEPT_ROWS = 100
 """Rows of a result that the store keeps; the digest is of all."""
 _NO_COST: dict[str, Any] = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "seconds": 0.0}
+
+
+class ServingArm(NamedTuple):
+    """Whether a question may see cards, by which chance it may not, and whether the other arm answers as well."""
+
+    memory: bool
+    share: float = 0.0
+    both: bool = False
 
 
 def ask(
@@ -214,3 +223,96 @@ def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, d
     from sqlcrystal.serving.checks import vouch
 
     return vouch(workspace, opened, record, draft.episode)
+
+
+def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, wanted: bool | None) -> ServingArm:
+    """The arm of a question today; who says what they want is not drawn, and not measured."""
+    entry = opened.entry
+    if wanted is not None or not entry.hold_out:
+        return ServingArm(memory=wanted is not False)
+    day = datetime.now(UTC).date().isoformat()
+    out = held_out(
+        seed=workspace.team.seed, database=opened.name, question=question.text, day=day, share=entry.hold_out
+    )
+    return ServingArm(memory=not out, share=entry.hold_out, both=entry.both_arms)
+
+
+def held_out(*, seed: int, database: str, question: str, day: str, share: float) -> bool:
+    """A hash decides: the same for every process all day, drawn anew tomorrow; a larger share only adds questions."""
+    return _drawn(str(seed), database, question_key(question), day, share=share)
+
+
+def audited(*, seed: int, database: str, key: str, day: str, share: float) -> bool:
+    """Whether chance chose a question of that key to be judged that day, whichever arm answers it."""
+    return _drawn(str(seed), database, key, day, "audit", share=share)
+
+
+def _drawn(*parts: str, share: float) -> bool:
+    digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") < share * 2**64
+
+
+CHECK_SECONDS = 5.0
+"""The time that a card of an older schema may take when it is run again."""
+
+
+class FreshMemory:
+    """The team's memory, in which only cards stand that run under the present schema."""
+
+    def __init__(self, workspace: Workspace, opened: OpenDatabase) -> None:
+        """Look at nothing yet."""
+        self._workspace = workspace
+        self._opened = opened
+        self._memory = workspace.memory(opened)
+
+    def recall(self, question: Question) -> Sequence[Retrieved]:
+        """At most k cards, best first; each quarantined card makes room for the next."""
+        while True:
+            retrieved = self._memory.recall(question)
+            if all(still_runs(self._workspace, self._opened, [neighbour.card for neighbour in retrieved]).values()):
+                return retrieved
+            self._memory = self._workspace.memory(self._opened)
+
+    def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
+        """As the team's memory does."""
+        return self._memory.arrange(retrieved)
+
+
+def still_runs(workspace: Workspace, opened: OpenDatabase, cards: Sequence[Card]) -> dict[str, bool]:
+    """Whether each card runs under the present schema; only those never seen to are run, and judged at once."""
+    fingerprint = opened.database.fingerprint()
+    older = [card for card in cards if card.fingerprint != fingerprint]
+    if not older:
+        return {card.id: True for card in cards}
+    from sqlcrystal.bank.revalidation import CheckOutcome, run_again
+
+    bank = workspace.store.bank
+    stale = bank.stale(opened.name, fingerprint, among=[card.id for card in older])
+    quote = not workspace.keeps_no_values(opened.name)
+    outcomes = {
+        card.id: run_again(bank, card, opened.database, timeout=CHECK_SECONDS, quote=quote)[0]
+        for card in older
+        if card.id in stale
+    }
+    bank.mark_valid([name for name, outcome in outcomes.items() if outcome is CheckOutcome.RAN], fingerprint)
+    return {card.id: outcomes.get(card.id) is not CheckOutcome.QUARANTINED for card in cards}
+
+
+WARM_UP_SECONDS = 5.0
+"""A bank that takes longer to embed is left to its first question: a service that does not start helps nobody."""
+
+
+def warm_up(workspace: Workspace, *, seconds: float = WARM_UP_SECONDS) -> None:
+    """Search the cards of each database once; what cannot be reached now is told to whoever asks."""
+    import sqlcrystal.databases.symptoms
+    import sqlcrystal.serving.replay  # noqa: F401  (loading the parser takes longer than a question)
+
+    until = monotonic() + seconds
+    with suppress(SqlcrystalError):
+        for name in workspace.names():
+            if monotonic() > until:
+                return
+            if workspace.store_exists() and workspace.store.bank.serves(name):
+                workspace.retriever_of(name).retrieve(
+                    as_question("How many are there?", name), workspace.store.bank, k=1
+                )

@@ -30,8 +30,7 @@ from sqlcrystal.serving.documents import (
     UsedCard,
     WaitingAnswer,
 )
-from sqlcrystal.serving.locations import absolute, without_password
-from sqlcrystal.serving.workspace import Workspace
+from sqlcrystal.serving.workspace import Workspace, absolute, without_password
 from sqlcrystal.types import Card, CardStatus, Question, Retrieved, Table
 
 if TYPE_CHECKING:
@@ -259,10 +258,10 @@ class Crystal:
 
     def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
         """Take a verdict back: its card leaves service."""
-        from sqlcrystal.serving import undoing
+        from sqlcrystal.serving import verdicts
 
         person = self._person(by)
-        return undoing.undo(self.workspace, self._judged(_name(answer), person), by=person)
+        return verdicts.undo(self.workspace, self._judged(_name(answer), person), by=person)
 
     # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -527,7 +526,7 @@ class Crystal:
 
     def warm_up(self) -> None:
         """Load what the first question would wait for."""
-        from sqlcrystal.serving.warming import warm_up
+        from sqlcrystal.serving.asking import warm_up
 
         warm_up(self.workspace)
 

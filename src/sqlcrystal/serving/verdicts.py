@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from sqlcrystal.admission.verifiers import UserConfirmation
 from sqlcrystal.bank import AnswerRecord, Proposal, Verdict
+from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ModelError, RecordingMiss, UserError
 from sqlcrystal.pipeline import admit
@@ -11,13 +12,13 @@ from sqlcrystal.serving.asking import as_question
 from sqlcrystal.serving.banking import bank_card, keep_rejection, new_proposal_id
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
+from sqlcrystal.serving.draft import result_digest
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
 from sqlcrystal.serving.solving import OnceEach, mend, presented
-from sqlcrystal.serving.usefulness import result_digest
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.timestamps import timestamp
-from sqlcrystal.types import Attempt, Episode, Failure, Rows
+from sqlcrystal.types import Attempt, CardId, CardStatus, Episode, Failure, Rows
 from sqlcrystal.writing.card import Verbatim
 
 
@@ -146,3 +147,40 @@ def _episode(workspace: Workspace, record: AnswerRecord) -> Episode:
         return kept
     question = as_question(record.question, record.database)
     return Episode(attempt=Attempt(question=question, calls=(), sql=record.sql), source="success", sql=record.sql or "")
+
+
+def undo(workspace: Workspace, record: AnswerRecord, *, by: str) -> Ruling:
+    """Undo the verdict that stands on an answer; what was said stays on record."""
+    store = workspace.store
+    with store.transaction():
+        standing = store.decisions.standing(record.id)
+        if standing is None or standing.verdict not in JUDGED:
+            raise UserError(f"answer {record.id}: no verdict stands on it")
+        decided = store.decisions.decide(record.id, Verdict.UNDONE, by=by, signal="user")
+        reason = f"verdict on answer {record.id} undone"
+        if standing.card:
+            store.bank.set_statuses(
+                [standing.card], CardStatus.DISABLED, by=by, reason=reason, cause=decided.decision.id
+            )
+        causes = {standing.card, record.id} - {""}
+        same = store.bank.find(database=record.database, status=CardStatus.DISABLED, question=record.question)
+        back = [card.id for card in same if _last_cause(workspace, card.id) in causes and card.id != standing.card]
+        answered = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)
+        back = [] if answered else back[-1:]
+        store.bank.set_statuses(back, CardStatus.ACTIVE, by=by, reason=reason, cause=decided.decision.id)
+    return Ruling(
+        id=record.id,
+        database=record.database,
+        verdict=Verdict.UNDONE,
+        by=decided.decision.by,
+        signal="user",
+        card=CardId(standing.card),
+        replaced=tuple(back),
+        memory=record.memory,
+        new=decided.new,
+    )
+
+
+def _last_cause(workspace: Workspace, card_id: str) -> str:
+    history = workspace.store.bank.history(card_id)
+    return history[-1].cause if history else ""

@@ -1,5 +1,6 @@
 """What a team works with: its databases, model, embedder and store, each opened when it is first needed."""
 
+import re
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,17 +11,18 @@ from sqlcrystal.bank import FrozenBank
 from sqlcrystal.config import DEFAULT_RETRIEVER, DatabaseEntry, TeamFile, is_url, model_table, resolve_secrets
 from sqlcrystal.consumption.memory import BankMemory, NoMemory
 from sqlcrystal.databases import open_database
+from sqlcrystal.databases.engines import FILE_SCHEMES
 from sqlcrystal.errors import ConfigError, UserError
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Bank, Database, Embedder, LanguageModel, Retriever
 from sqlcrystal.serving.callers import current_user
 from sqlcrystal.serving.clock import ClockedDatabase
-from sqlcrystal.serving.locations import absolute, is_gone, is_location, same_place, without_password
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.presentation import Presenter
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import DatabaseLocation, Store
+
 
 MOST_HEARD = 1_000
 """Questions over databases whose values are never kept that stay in memory, for repairs and corrections."""
@@ -306,3 +308,42 @@ def _check_retriever(name: str, entry: DatabaseEntry) -> None:
         from sqlcrystal.assembly import retriever_in_service
 
         retriever_in_service(entry.retriever, key=f"databases.{name}.retriever")
+
+
+_PASSWORD = re.compile(r"(?<=://)(?P<user>[^:/@]*):(?!\$\{)[^@]*@")
+
+
+def is_location(text: str) -> bool:
+    """Whether a text says where a database lies, and does not merely name it."""
+    return "://" in text or Path(text).expanduser().is_file()
+
+
+def is_gone(url: str) -> bool:
+    """Whether a location is a file that is no longer there."""
+    whole = _canonical(url)
+    return "://" not in whole and not Path(whole).is_file()
+
+
+def absolute(url: str) -> str:
+    """A location that means the same from every folder."""
+    for scheme in FILE_SCHEMES:
+        if url.startswith(scheme):
+            return f"{scheme}{Path(url.removeprefix(scheme)).expanduser().absolute()}"
+    return url if "://" in url else str(Path(url).expanduser().absolute())
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether two locations are the same file, or the same database of a server."""
+    return _canonical(one) == _canonical(other)
+
+
+def without_password(url: str) -> str:
+    """A location that may be kept and shown; a `${NAME}` stays, for it holds no secret."""
+    return _PASSWORD.sub(r"\g<user>@", url)
+
+
+def _canonical(url: str) -> str:
+    whole = absolute(url)
+    for scheme in FILE_SCHEMES:
+        whole = whole.removeprefix(scheme)
+    return re.sub(r"(?<=://)[^/@]*@", "", whole) if "://" in whole else str(Path(whole).resolve())
