@@ -69,7 +69,9 @@ _HINT = "/*+"
 _HEX = re.compile(r"[xX]'")
 _ODBC = (TokenType.L_BRACE, TokenType.VAR, TokenType.STRING, TokenType.R_BRACE)
 _ODBC_WORDS = frozenset({"d", "t", "ts"})
-_OPERANDS = frozenset({TokenType.NUMBER, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET})
+_OPERANDS = frozenset(
+    {TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET}
+)
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _BEHIND_A_PIVOT = frozenset({TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET})
@@ -292,9 +294,10 @@ def _with_known_operators(tokens: list[Token], engine: EngineRecord) -> Iterator
     """Write `@ x` as `- x`, and `x!` as `x + 0`: signs that call nothing, in the same places."""
     before: Token | None = None
     for token in tokens:
-        if engine.absolute_value and token.token_type is TokenType.PARAMETER and token.text == "@":
+        behind_a_value = before is not None and before.token_type in _OPERANDS
+        if engine.absolute_value and token.token_type is TokenType.PARAMETER and not behind_a_value:
             yield _instead_of(token, TokenType.DASH, "-")
-        elif engine.factorial and token.text == "!" and before is not None and before.token_type in _OPERANDS:
+        elif engine.factorial and token.text == "!" and behind_a_value:
             yield _instead_of(token, TokenType.PLUS, "+")
             yield _instead_of(token, TokenType.NUMBER, "0")
         else:
