@@ -21,6 +21,7 @@ def add_pages(app: FastAPI) -> None:
         pages_ask,
         pages_bank,
         pages_card,
+        pages_demo,
         pages_queue,
         pages_revoke,
         pages_rows,
@@ -32,7 +33,16 @@ def add_pages(app: FastAPI) -> None:
 
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
     asking = (pages_ask, pages_verdicts, pages_rows, pages_queue)
-    for module in (*asking, pages_bank, pages_revoke, pages_card, pages_value, pages_studies, pages_settings):
+    for module in (
+        *asking,
+        pages_bank,
+        pages_revoke,
+        pages_card,
+        pages_value,
+        pages_studies,
+        pages_settings,
+        pages_demo,
+    ):
         app.include_router(module.router)
     app.include_router(router)
 
@@ -61,7 +71,7 @@ async def login(request: Request, work: Working, token: Annotated[str, Form(max_
     if grant is None or not from_this_origin(request):
         refused = "This token is not known, was revoked, or its time is over."
         return page(request, "login.html", status=401, refused=refused)
-    reply = RedirectResponse("/", status_code=303)
+    reply = RedirectResponse("/demo" if work.settings.demo else "/", status_code=303)
     reply.set_cookie(
         COOKIE,
         token.strip(),

@@ -1,4 +1,4 @@
-"""Settings: databases, the model, tokens; and what the demo is."""
+"""Settings: databases, the model, tokens."""
 
 from typing import Annotated, Any
 
@@ -123,20 +123,3 @@ def _grant(grant: Grant) -> dict[str, Any]:
         "state": grant.state,
         "ends_at": grant.ends_at,
     }
-
-
-@router.get("/demo")
-async def demo_page(request: Request, caller: Calling, work: Working, database: str = "") -> Response:
-    """What was recorded, and how to get a live model."""
-    if not work.settings.demo:
-        raise HTTPException(404, "this is not the demo")
-    name = chosen_database(request, work, caller, database)
-    recorded: Any = work.crystal
-    return page(
-        request,
-        "demo.html",
-        database=name,
-        databases=databases_of(work, caller),
-        questions=recorded.recorded_questions(name),
-        model_name=_model_name(work),
-    )

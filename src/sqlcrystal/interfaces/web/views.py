@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlcrystal.bank import AnswerRecord, Decision, Scope, Verdict
 from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.interfaces.server.access import Caller
+from sqlcrystal.interfaces.server.demo import WITH_OTHER_CARDS, WITHOUT_CARDS, WITHOUT_PROFILE
 from sqlcrystal.interfaces.server.reach import known_card
 from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
 from sqlcrystal.interfaces.web.charts import chart
@@ -19,6 +20,14 @@ from sqlcrystal.types import Episode, Failure, Rows
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal
+
+
+PLAYED_BACK = {
+    WITHOUT_CARDS: "The recording has no reply with these cards; this is the one the model gave without them.",
+    WITH_OTHER_CARDS: "The bank has changed since the recording; this is the reply to the nearest cards it holds.",
+    WITHOUT_PROFILE: "Recorded for the schema alone, without a look at what the columns hold.",
+}
+"""What a person should know of a reply that stands in for another."""
 
 
 class Step(Struct, frozen=True):
@@ -143,9 +152,7 @@ class AnswerView:
             with_others = f" with {told}" if told else ""
             return f"Replayed from card {self.cards[0]['id'][:8]}{with_others}: no model call, run when it was asked."
         calls = self._episode.attempt.calls if self._episode is not None else ()
-        if calls and calls[-1].completion.finish_reason == "recorded without these cards":
-            return "The recording has no reply with these cards; this is the one the model gave without them."
-        return ""
+        return PLAYED_BACK.get(calls[-1].completion.finish_reason, "") if calls else ""
 
     @cached_property
     def steps(self) -> list[Step]:

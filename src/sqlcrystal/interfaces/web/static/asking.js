@@ -108,7 +108,7 @@ async function ask(form) {
   });
   progress.reach("cards");
   try {
-    const body = JSON.stringify({ question, database: form.dataset.database, memory: { yes: true, no: false }[form.dataset.memory] ?? null });
+    const body = JSON.stringify({ question, database: form.dataset.database, memory: { yes: true, no: false }[form.dataset.memory || form.dataset.usual] ?? null });
     const answer = await fetched("/api/ask", { method: "POST", body, signal: mine.signal, headers: { "Content-Type": "application/json", Accept: "text/event-stream" } });
     const id = await follow(answer, made, progress, known).catch((error) => { if (error instanceof Told || mine.signal.aborted) throw error; return ""; });
     await show(id || await findAgain(form, question, begun, made, mine.signal), form);
@@ -123,7 +123,16 @@ async function ask(form) {
     document.title = "No answer · sqlcrystal";
     find("button", failed).addEventListener("click", () => { field.value = question; form.requestSubmit(); });
     find("[tabindex]", failed).focus();
+    if (!mine.signal.aborted) offerNear(failed, question, form.dataset.database).catch(() => {});
   } finally { progress.end(); if (asking === mine) asking = null; form.dataset.memory = ""; }
+}
+
+/* Where only recorded questions can be answered: those that read like the one that was asked. */
+async function offerNear(failed, question, database) {
+  const box = find("[data-near]", failed);
+  if (!box) return;
+  const reply = await fetched(`${box.dataset.near}?${new URLSearchParams({ question, database })}`);
+  place(box, await reply.text());
 }
 
 async function show(id, form) {

@@ -228,5 +228,13 @@ if (told && first && !told.closest("#answer")) say(told.dataset.say);
 countChosen();
 const letters = find("#letters");
 if (letters) letters.checked = localStorage.getItem("letters") !== "off";
-const token = find("#token");
-if (token && location.hash.startsWith("#sqlc_")) { token.value = location.hash.slice(1); history.replaceState({}, "", location.pathname); token.form.requestSubmit(); }
+/* A link with a token logs in, also where the login page is open already and only the part after # changes. */
+function logInByLink() {
+  const token = find("#token");
+  if (!token || !location.hash.startsWith("#sqlc_")) return;
+  token.value = location.hash.slice(1);
+  history.replaceState({}, "", location.pathname);
+  token.form.requestSubmit();
+}
+addEventListener("hashchange", logInByLink);
+logInByLink();
