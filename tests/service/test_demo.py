@@ -158,7 +158,7 @@ def test_a_newcomer_walks_through_the_story(demo: Demo, width: int, scheme: str)
     visitor.well()
     visitor.step("Studies")
     tab.get_by_role("link", name="Open the report of quarry").click()
-    tab.wait_for_selector("text=37.2")
+    tab.frame_locator("iframe.report").get_by_text("37.2%").first.wait_for()
     visitor.open("/demo")
     assert tab.locator(".story-steps .state.confirmed").count() == 3
     assert visitor.trouble == []

@@ -36,6 +36,7 @@ class ProposalView(Struct, frozen=True, kw_only=True):
 
     numeric = property(lambda self: self.table.numeric)
     tiles = property(lambda self: self.table.tiles)
+    measures = property(lambda self: self.table.measures)
     row_words = property(lambda self: self.table.row_words)
     pages, first = 1, 1
 

@@ -15,6 +15,15 @@ API = ("/api/", "/v1/", "/mcp", "/metrics", "/health", "/ready", "/openapi.json"
 TITLES = {401: "Log in", 403: "Not allowed", 404: "Not here", 422: "A mistake", 429: "Too many requests", 503: "Busy"}
 
 
+HINTS = {
+    403: "Your token does not reach this. The person who runs the server can give you one that does.",
+    404: "The address may be misspelt, or what it named was deleted.",
+    429: "Wait a minute, then load the page again.",
+    503: "The server is busy or stopping. Load the page again in a moment.",
+}
+"""What a person can do next."""
+
+
 def add_pages(app: FastAPI) -> None:
     """Every page, under the gate like the rest."""
     from sqlcrystal.interfaces.web import (
@@ -55,7 +64,14 @@ def wants_page(request: Request) -> bool:
 
 def error_page(request: Request, status: int, detail: object) -> Response:
     """What went wrong, and where to go on."""
-    return page(request, "error.html", status=status, title=TITLES.get(status, "Not done"), detail=str(detail))
+    return page(
+        request,
+        "error.html",
+        status=status,
+        title=TITLES.get(status, "Not done"),
+        detail=str(detail),
+        hint=HINTS.get(status, ""),
+    )
 
 
 @router.get("/login")

@@ -27,6 +27,7 @@ from sqlcrystal.types import CardStatus
 router = APIRouter(include_in_schema=False)
 Name = Annotated[str | None, Query(max_length=200)]
 HISTORY = 12
+MOST_TABLES = 60
 
 
 @router.get("/")
@@ -75,9 +76,12 @@ async def answer_page(
     view = await work.call(lambda: AnswerView(work.crystal, caller, record, page=page_number))
     if part == "side":
         history = await work.call(lambda: _history(work, record.database))
-        return fragment("_side.html", view=view, history=history)
+        tables = await work.call(lambda: _tables(work, record.database))
+        return fragment("_side.html", view=view, history=history, tables=tables)
     if "x-fragment" in request.headers:
-        return fragment("_answer.html", view=view)
+        reply = fragment("_answer.html", view=view)
+        reply.headers["X-Waiting"] = str(await work.call(lambda: len(waiting_in(work, caller, record.database))))
+        return reply
     values = await work.call(lambda: _ask_values(caller, work, record.database))
     return page(request, "ask.html", **{**values, "database_action": "/"}, view=view, asked="", editing=edit)
 
@@ -96,6 +100,7 @@ def _ask_values(caller: Caller, work: Work, database: str) -> dict[str, Any]:
         "card_count": len(cards),
         "examples": examples,
         "examples_from": source,
+        "tables": _tables(work, database),
         "history": _history(work, database),
         "limit": f"{work.settings.answer_seconds:g}",
         "waiting_count": len(waiting_in(work, caller, database)),
@@ -114,6 +119,13 @@ def _history(work: Work, database: str) -> list[dict[str, str]]:
         for record in work.crystal.history(database, limit=HISTORY)
         if not record.twin_of
     ]
+
+
+def _tables(work: Work, database: str) -> list[tuple[str, str]]:
+    """Each table with its columns, for who wonders what can be asked."""
+    place = work.crystal.desk.site(database).database
+    tables = place.tables() if isinstance(place, Described) else ()
+    return [(table.name, ", ".join(column.name for column in table.columns)) for table in tables[:MOST_TABLES]]
 
 
 def _examples(work: Work, database: str, vouched: Sequence[str]) -> tuple[list[str], str]:

@@ -12,7 +12,7 @@ from sqlcrystal.interfaces.server.access import Calling
 from sqlcrystal.interfaces.server.reach import card_for, database_for
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
-from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
+from sqlcrystal.interfaces.web.rendering import SIGNALS, chosen_database, databases_of, page, waiting_in
 from sqlcrystal.types import Card, CardStatus
 
 router = APIRouter(include_in_schema=False)
@@ -99,13 +99,13 @@ def _row(card: Card, effect: Any) -> dict[str, Any]:
 
 def _filters(cards: list[Card], chosen: dict[str, str]) -> list[dict[str, Any]]:
     def some(values: set[str]) -> list[tuple[str, str]]:
-        return [("", "any"), *((value, value) for value in sorted(values))]
+        return [("", "any"), *((value, SIGNALS.get(value, value)) for value in sorted(values))]
 
     return [
         {"name": "status", "label": "Status", "chosen": chosen["status"], "choices": some(set(map(str, CardStatus)))},
         {
             "name": "signal",
-            "label": "Signal",
+            "label": "How",
             "chosen": chosen["signal"],
             "choices": some({card.admission.signal for card in cards}),
         },

@@ -45,7 +45,7 @@ async def queue_page(
 
     def read() -> dict[str, Any]:
         every = waiting_in(work, caller, name)
-        shown = _ordered([item for item in every if _fits(item, reason)], order)
+        shown = sorted(_ordered([item for item in every if _fits(item, reason)], order), key=_failed)
         looked_at = _looked_at(work, caller, shown, answer, place)
         last = _view(work, caller, judged) if judged else None
         return {
@@ -102,6 +102,8 @@ def _list(shown: list[Waiting], address: dict[str, str]) -> dict[str, Any]:
                 "question": item.answer.question,
                 "asked": item.asked,
                 "why": _why(item),
+                "failed": _failed(item),
+                "cards": len(item.answer.cards),
                 "href": _link(address, item),
             }
             for item in shown
@@ -123,6 +125,11 @@ def _links(shown: list[Waiting], address: dict[str, str], looked_at: dict[str, A
 
 def _link(address: dict[str, str], item: Waiting) -> str:
     return queue_address(address, answer=item.answer.id)
+
+
+def _failed(item: Waiting) -> bool:
+    """Whether there is nothing to confirm: these stand apart, at the end."""
+    return bool(item.answer.error)
 
 
 def _fits(item: Waiting, reason: str) -> bool:

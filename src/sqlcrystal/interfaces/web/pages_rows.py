@@ -15,7 +15,7 @@ from sqlcrystal.interfaces.server.chat import plain
 from sqlcrystal.interfaces.server.reach import answer_for, database_for
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.rendering import fragment
-from sqlcrystal.interfaces.web.tables import PAGE_ROWS, TableView, run_again
+from sqlcrystal.interfaces.web.tables import PAGE_ROWS, TableView, as_it_stands, run_again
 from sqlcrystal.outgoing import csv_cell
 from sqlcrystal.types import Failure, Rows
 
@@ -45,7 +45,7 @@ async def rows_file(answer_id: Id, kind: str, caller: Calling, work: Working) ->
     """All rows of an answer, read again, as csv, tsv, md or json."""
     if kind not in FORMATS:
         raise HTTPException(404, f"rows: no {kind!r}; choose from {', '.join(FORMATS)}")
-    record = await work.call(lambda: answer_for(work.crystal, caller, answer_id))
+    record = await work.call(lambda: as_it_stands(work.crystal, answer_for(work.crystal, caller, answer_id)))
     execution = await work.long(record.database, lambda: run_again(work.crystal, record))
     if isinstance(execution, Failure):
         raise HTTPException(422, f"the SQL no longer runs: {execution.message}")

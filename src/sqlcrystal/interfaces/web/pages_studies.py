@@ -59,6 +59,17 @@ async def studies_page(
     )
 
 
+@router.get("/studies/{name}")
+async def report_page(request: Request, name: str, caller: Calling, work: Working) -> Response:
+    """A report under the bar of the app, with the way back."""
+    require_owner(caller)
+    if all(_inside(folder, name, "index.html") is None for folder in _folders(work)):
+        raise HTTPException(404, "no such report")
+    database = chosen_database(request, work, caller, None)
+    waiting = await work.call(lambda: len(waiting_in(work, caller, database)))
+    return page(request, "study.html", name=name, waiting_count=waiting)
+
+
 @router.get("/studies/{name}/{file:path}")
 async def report_file(name: str, file: str, caller: Calling, work: Working) -> Response:
     """A file of a report."""

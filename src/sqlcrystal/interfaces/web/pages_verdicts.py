@@ -13,7 +13,7 @@ from sqlcrystal.interfaces.server.reach import answer_for, proposal_for
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.pages_queue import queue_address
-from sqlcrystal.interfaces.web.rendering import fragment
+from sqlcrystal.interfaces.web.rendering import fragment, waiting_in
 from sqlcrystal.interfaces.web.views import AnswerView
 
 router = APIRouter(include_in_schema=False)
@@ -133,4 +133,6 @@ async def _after(
     if "x-fragment" not in request.headers:
         return RedirectResponse(f"/a/{record.id}", status_code=303)
     view = await work.call(lambda: AnswerView(work.crystal, caller, record))
-    return fragment("_answer.html", view=view, fresh=True, undone=undone)
+    reply = fragment("_answer.html", view=view, fresh=True, undone=undone)
+    reply.headers["X-Waiting"] = str(await work.call(lambda: len(waiting_in(work, caller, record.database))))
+    return reply

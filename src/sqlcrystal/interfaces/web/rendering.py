@@ -15,7 +15,7 @@ from sqlcrystal.interfaces.server.access import Caller
 from sqlcrystal.interfaces.server.reach import owns_all
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
-from sqlcrystal.interfaces.web.text import coloured, lines_on_phone, show_cell
+from sqlcrystal.interfaces.web.text import coloured, heading, lines_on_phone, show_cell
 from sqlcrystal.outgoing import visible
 from sqlcrystal.version import __version__
 
@@ -29,6 +29,19 @@ PAGES = (
     ("Settings", "/settings", "settings page"),
 )
 DATABASE_COOKIE = "database"
+STATES = {"waiting": "not checked"}
+"""What a person reads for a state, where it is not its own name."""
+SIGNALS = {
+    "user": "a person",
+    "oracle": "an answer key",
+    "benchmark": "an answer key",
+    "assertion": "an assertion that ran",
+    "external": "an outside check",
+    "ungated": "nobody",
+    "noisy": "a key that errs",
+    "engine": "the engine's signs",
+}
+"""How a card or verdict was vouched for, in words."""
 MOST_WAITING = 200
 
 
@@ -49,6 +62,9 @@ def environment() -> Environment:
         coloured=coloured,
         lines_on_phone=lines_on_phone,
         show_cell=show_cell,
+        heading=heading,
+        state_words=lambda state: STATES.get(str(state), str(state)),
+        signal_words=lambda signal: SIGNALS.get(str(signal), str(signal)),
         day=day,
         fresh=False,
         editing=False,

@@ -1,12 +1,15 @@
 """Rows as the page shows them: a hundred at a time, verbatim; a single row of measures as tiles."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord
+from sqlcrystal.bank import AnswerRecord, Verdict
+from sqlcrystal.interfaces.server.reach import known_card
 from sqlcrystal.interfaces.web.charts import is_measure
+from sqlcrystal.interfaces.web.text import heading, number_words
 from sqlcrystal.types import Execution, Failure, Row, Rows
 
 if TYPE_CHECKING:
@@ -14,6 +17,15 @@ if TYPE_CHECKING:
 
 PAGE_ROWS = 100
 MOST_TILES = 3
+
+
+class Tile(NamedTuple):
+    """A figure on its own, for people, with the name and number as the database gave them."""
+
+    name: str
+    column: str
+    figure: str
+    exact: str
 
 
 class TableView(Struct, frozen=True, kw_only=True):
@@ -44,12 +56,24 @@ class TableView(Struct, frozen=True, kw_only=True):
         ]
 
     @property
-    def tiles(self) -> list[tuple[str, str]]:
-        """One row of one to three measures: what each is called, and its figure as the database gave it."""
+    def measures(self) -> list[bool]:
+        """Which columns hold quantities, whose thousands may stand apart."""
+        return [
+            is_measure(name, [row[at] for row in self.rows if row[at] is not None])
+            for at, name in enumerate(self.columns)
+        ]
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """One row of one to three measures: what each is called, and its figure."""
         if len(self.rows) != 1 or self.row_count != 1 or not 1 <= len(self.columns) <= MOST_TILES:
             return []
         (row,) = self.rows
-        told = [(name, str(value)) for name, value in zip(self.columns, row, strict=True) if is_measure(name, [value])]
+        told = [
+            Tile(heading(name), name, number_words(value), str(value))
+            for name, value in zip(self.columns, row, strict=True)
+            if isinstance(value, int | float) and is_measure(name, [value])
+        ]
         return told if len(told) == len(self.columns) else []
 
     @property
@@ -63,6 +87,15 @@ class TableView(Struct, frozen=True, kw_only=True):
 def rows_in_words(count: int) -> str:
     """1 row, 2,500 rows."""
     return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def as_it_stands(crystal: "Crystal", record: AnswerRecord) -> AnswerRecord:
+    """An answer as it stands now: corrected, it has the SQL of the correction, and rows that are read anew."""
+    standing = crystal.store.decisions.standing(record.id)
+    if standing is None or standing.verdict is not Verdict.CORRECTED:
+        return record
+    card = known_card(crystal, standing.card)
+    return record if card is None else replace(record, sql=card.sql, rows=None, error="")
 
 
 def table_of(crystal: "Crystal", record: AnswerRecord, page: int) -> TableView:

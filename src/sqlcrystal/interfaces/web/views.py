@@ -14,8 +14,8 @@ from sqlcrystal.interfaces.server.reach import known_card
 from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
 from sqlcrystal.interfaces.web.charts import chart
 from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
-from sqlcrystal.interfaces.web.tables import rows_in_words, table_of
-from sqlcrystal.interfaces.web.text import complained_of, filtered_on, literals_holding, pretty_sql
+from sqlcrystal.interfaces.web.tables import as_it_stands, rows_in_words, table_of
+from sqlcrystal.interfaces.web.text import complained_of, filtered_on, heading, literals_holding, pretty_sql, show_cell
 from sqlcrystal.types import Episode, Failure, Rows
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class AnswerView:
 
     def __init__(self, crystal: "Crystal", caller: Caller, record: AnswerRecord, *, page: int = 1) -> None:
         """Read what the page needs."""
+        given, record = record, as_it_stands(crystal, record)
         self._record = record
         self.id, self.database, self.question = record.id, record.database, record.question
         self.dialect = crystal.desk.site(record.database).database.dialect
@@ -56,7 +57,9 @@ class AnswerView:
         self.cards = _used_cards(crystal, record)
         self.exchanged = _exchanged(crystal, record, self.dialect)
         self.table = table_of(crystal, record, page)
-        self.proposal = proposal_of(crystal, record, self.dialect)
+        self.proposal = proposal_of(crystal, given, self.dialect)
+        self.given_sql = pretty_sql(given.sql or "", self.dialect) if given is not record else ""
+        self.matches = any(_same_sql(card["sql"], record.sql) for card in self.cards) and not record.replayed
         self.conflict = conflict_of(crystal, record, self.dialect) if self.open else None
 
     # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -68,7 +71,31 @@ class AnswerView:
     first = property(lambda self: self.table.first)
     numeric = property(lambda self: self.table.numeric)
     tiles = property(lambda self: self.table.tiles)
+    measures = property(lambda self: self.table.measures)
     row_words = property(lambda self: self.table.row_words)
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words, before anything of how it came about."""
+        if self.error:
+            return "This SQL did not run, so there is no answer." if self.sql else "The model wrote no SQL."
+        if not self.row_count:
+            return "Nothing fits: the query ran and found no rows."
+        if self.row_count == 1 and len(self.columns) == 1 and self.rows:
+            return f"The answer is {show_cell(self.rows[0][0], measure=self.measures[0]).text}."
+        columns = [heading(column) for column in self.columns[:4]]
+        more = " and more" if len(self.columns) > len(columns) else ""
+        return f"{rows_in_words(self.row_count)}: {', '.join(columns)}{more}."
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing speaks against confirming it at once."""
+        return bool(self.row_count) and not self.error and not self.repaired and self.conflict is None
+
+    @cached_property
+    def corrected_lines(self) -> list[DiffLine]:
+        """From what was answered to what a person made of it."""
+        return changed_lines(self.given_sql, self.sql) if self.given_sql else []
 
     @property
     def export_words(self) -> str:
@@ -102,7 +129,7 @@ class AnswerView:
     @property
     def repaired(self) -> bool:
         """Whether the SQL that is shown is not the first attempt's."""
-        return (
+        return not self.given_sql and (
             self._episode is not None and bool(self._episode.rounds) and self._episode.attempt.sql != self._record.sql
         )
 
@@ -234,6 +261,7 @@ def _used_cards(crystal: "Crystal", record: AnswerRecord) -> list[dict[str, Any]
                 "id": card.id,
                 "score": use.score,
                 "question": card.question.text,
+                "sql": card.sql,
                 "by": card.admission.by,
                 "signal": card.admission.signal,
                 "at": card.admission.at,
@@ -241,6 +269,10 @@ def _used_cards(crystal: "Crystal", record: AnswerRecord) -> list[dict[str, Any]
             }
         )
     return found
+
+
+def _same_sql(one: str, other: str | None) -> bool:
+    return other is not None and one.strip().rstrip(";").split() == other.strip().rstrip(";").split()
 
 
 def _exchanged(crystal: "Crystal", record: AnswerRecord, dialect: str) -> tuple[tuple[str, str], ...]:

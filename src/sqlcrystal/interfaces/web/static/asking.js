@@ -24,12 +24,13 @@ function stages(box) {
   const begun = performance.now();
   const since = () => (performance.now() - begun) / 1000;
   const clock = find(".clock", box);
+  const doing = { cards: "Looking for cards", sql: "The model writes SQL", rows: "Running it", repaired: "Checking what came back" };
   let now = null, reached = 0;
   const end = () => { if (now) { now.className = "done"; find(".time", now).textContent = `${(since() - reached).toFixed(1)} s`; } };
   const timer = setInterval(() => {
     const seconds = Math.round(since());
     if (seconds >= 20) clock.textContent = `Still running, ${seconds} s of at most ${box.dataset.limit} s. You may leave; it will be in History.`;
-    else if (seconds >= 5) clock.textContent = `${seconds} s`;
+    else clock.textContent = `${now ? doing[now.dataset.stage] : "Waiting"}, ${seconds} s`;
   }, 1000);
   return {
     reach(name) {
@@ -138,6 +139,7 @@ async function offerNear(failed, question, database) {
 async function show(id, form) {
   const answer = await fetched(`/a/${encodeURIComponent(id)}`);
   const placed = place(find("#answer"), await answer.text());
+  badge(answer);
   history.pushState({}, "", `/a/${encodeURIComponent(id)}`);
   const field = find("textarea", form);
   field.value = "";

@@ -43,11 +43,21 @@ async function submitFragment(form, button) {
     const answer = await fetched(form.action, { method: "POST", body });
     if (answer.redirected || answer.headers.get("X-Location")) { location.assign(answer.headers.get("X-Location") || answer.url); return; }
     place(target, await answer.text());
+    badge(answer);
   } catch (error) {
     all("button", target).forEach((each) => { each.disabled = false; });
     all(".wait", target).forEach((each) => { each.hidden = true; });
     alarm(`Not done. ${error.message}`);
   }
+}
+
+/* How many answers wait, in the bar at the top, as the server counted them after a verdict or an answer. */
+function badge(answer) {
+  const count = answer.headers.get("X-Waiting"), link = find('nav.main a[href="/queue"]');
+  if (count === null || !link) return;
+  const shown = find(".count", link) || link.appendChild(Object.assign(document.createElement("span"), { className: "count" }));
+  shown.textContent = count;
+  shown.hidden = count === "0";
 }
 
 function wait(form) {
