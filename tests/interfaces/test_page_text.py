@@ -113,6 +113,14 @@ def test_a_line_that_does_not_begin_at_zero_says_so_and_its_points_tell_their_va
     )
 
 
+def test_the_largest_of_one_measure_is_named_unless_two_share_it() -> None:
+    rows = [("dispatcher", 27), ("sales agent", 28)]
+    table = TableView(columns=["job_title", "COUNT(*)"], rows=rows, row_count=2)
+    assert table.leader == "sales agent has the most Count, 28"
+    assert TableView(columns=["job_title", "n"], rows=[("a", 2), ("b", 2)], row_count=2).leader == ""
+    assert TableView(columns=["job_title", "n"], rows=rows, row_count=200).leader == ""
+
+
 def test_marks_are_whole_words_and_stay_text() -> None:
     assert coloured("SELECT kind, kinds", ["kind"]) == '<span class="k">SELECT</span> <mark>kind</mark>, kinds'
     assert "<mark>&#39;&lt;b&gt;&#39;</mark>" in coloured("SELECT '<b>'", ["'<b>'"])

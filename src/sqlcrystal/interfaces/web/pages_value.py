@@ -76,13 +76,14 @@ def _shown(work: Work, value: "Value") -> dict[str, Any]:
     entry = work.crystal.desk.team.databases.get(value.database)
     share = entry.hold_out if entry else 0.0
     looks = trend(work.crystal.store, value.database)
+    known = [figure for figure in figures(value) if figure.figure != UNKNOWN]
     judged = [verdict.right for verdict in work.crystal.store.answers.judged(database=value.database)]
     held = f"Held out: {share:.0%} of questions." if share else "No questions are held out, so no lift can be measured."
     return {
         "database": value.database,
         "share_words": held,
         "says": value.says,
-        "tiles": [_right(judged), *(figure for figure in figures(value) if figure.figure != UNKNOWN)],
+        "tiles": [*known[:1], _right(judged), *known[1:]],
         "open": [figure for figure in figures(value) if figure.figure == UNKNOWN],
         "measured": bool(share),
         "chart": both_sizes(lambda size: _chart(size, looks)) if len(looks) > 1 else None,

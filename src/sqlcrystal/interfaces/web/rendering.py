@@ -32,14 +32,14 @@ DATABASE_COOKIE = "database"
 STATES = {"waiting": "not checked"}
 """What a person reads for a state, where it is not its own name."""
 SIGNALS = {
-    "user": "a person",
-    "oracle": "an answer key",
-    "benchmark": "an answer key",
-    "assertion": "an assertion that ran",
-    "external": "an outside check",
-    "ungated": "nobody",
-    "noisy": "a key that errs",
-    "engine": "the engine's signs",
+    "user": "person",
+    "oracle": "answer key",
+    "benchmark": "answer key",
+    "assertion": "assertion",
+    "external": "outside check",
+    "ungated": "unchecked",
+    "noisy": "key that errs",
+    "engine": "engine's signs",
 }
 """How a card or verdict was vouched for, in words."""
 MOST_WAITING = 200

@@ -64,6 +64,16 @@ class TableView(Struct, frozen=True, kw_only=True):
         ]
 
     @property
+    def leader(self) -> str:
+        """Which label has the most of the one measure, in words; nothing where rows are missing or two share it."""
+        if len(self.columns) != 2 or self.measures != [False, True] or len(self.rows) != self.row_count:
+            return ""
+        ranked = sorted(((float(row[1] or 0), row[0]) for row in self.rows), key=lambda pair: -pair[0])
+        if len(ranked) < 2 or ranked[0][0] == ranked[1][0] or not isinstance(ranked[0][1], str):
+            return ""
+        return f"{ranked[0][1]} has the most {heading(self.columns[1])}, {number_words(ranked[0][0])}"
+
+    @property
     def tiles(self) -> list[Tile]:
         """One row of one to three measures: what each is called, and its figure."""
         if len(self.rows) != 1 or self.row_count != 1 or not 1 <= len(self.columns) <= MOST_TILES:

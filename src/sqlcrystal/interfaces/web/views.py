@@ -83,6 +83,8 @@ class AnswerView:
             return "Nothing fits: the query ran and found no rows."
         if self.row_count == 1 and len(self.columns) == 1 and self.rows:
             return f"The answer is {show_cell(self.rows[0][0], measure=self.measures[0]).text}."
+        if leader := self.table.leader:
+            return f"{rows_in_words(self.row_count)}; {leader}."
         columns = [heading(column) for column in self.columns[:4]]
         more = " and more" if len(self.columns) > len(columns) else ""
         return f"{rows_in_words(self.row_count)}: {', '.join(columns)}{more}."
