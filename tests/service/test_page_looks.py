@@ -213,3 +213,17 @@ def test_stop_ends_a_question_and_a_model_that_fails_leaves_a_way_to_try_again(p
     assert page.tab.evaluate("document.activeElement.textContent") == "No answer"
     assert page.tab.get_by_role("button", name="Try again").is_visible()
     assert page.tab.locator("#side details").first.is_visible()  # the history is there again
+
+
+def test_the_editor_completes_tables_and_columns_and_ask_lists_them(page: Watched) -> None:
+    page.ask("Show prices")
+    page.tab.locator("#side .schema summary").click()
+    assert "price" in page.tab.locator("#side .schema dd").inner_text()
+    page.tab.keyboard.press("e")
+    page.tab.fill("#edited", "SELECT pr")
+    page.tab.keyboard.press("Control+Space")
+    assert page.tab.input_value("#edited") == "SELECT price"
+    page.tab.fill("#edited", "SELECT * FROM it")
+    page.tab.keyboard.press("Control+Space")
+    page.tab.wait_for_selector("#edited-rows[data-ran=yes]")
+    assert page.tab.input_value("#edited") == "SELECT * FROM item"

@@ -15,7 +15,16 @@ from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
 from sqlcrystal.interfaces.web.charts import chart
 from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
 from sqlcrystal.interfaces.web.tables import as_it_stands, rows_in_words, table_of
-from sqlcrystal.interfaces.web.text import complained_of, filtered_on, heading, literals_holding, pretty_sql, show_cell
+from sqlcrystal.interfaces.web.text import (
+    complained_of,
+    filtered_on,
+    heading,
+    literals_holding,
+    pretty_sql,
+    schema_names,
+    show_cell,
+)
+from sqlcrystal.protocols import Described
 from sqlcrystal.types import Episode, Failure, Rows
 
 if TYPE_CHECKING:
@@ -46,7 +55,9 @@ class AnswerView:
         given, record = record, as_it_stands(crystal, record)
         self._record = record
         self.id, self.database, self.question = record.id, record.database, record.question
-        self.dialect = crystal.desk.site(record.database).database.dialect
+        place = crystal.desk.site(record.database).database
+        self.dialect = place.dialect
+        self.names = schema_names(place.tables()) if isinstance(place, Described) else []
         self.can_judge = caller.allows(record.database, Scope.JUDGE)
         self.replayed, self.error, self.page = record.replayed, record.error, page
         self.sql = pretty_sql(record.sql, self.dialect) if record.sql else ""

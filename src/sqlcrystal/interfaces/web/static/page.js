@@ -109,10 +109,28 @@ function editor(field) {
   find("[data-restart]", form).addEventListener("click", () => { field.value = given; localStorage.removeItem(key); back.hidden = true; bank.disabled = true; field.focus(); run(); });
   field.addEventListener("input", () => { bank.disabled = true; localStorage.setItem(key, field.value); clearTimeout(timer); timer = setTimeout(run, 400); });
   field.addEventListener("keydown", (event) => {
+    if (event.key === " " && event.ctrlKey) { event.preventDefault(); complete(field); return; }
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !bank.disabled) { event.preventDefault(); form.requestSubmit(bank); }
   });
   form.addEventListener("submit", () => localStorage.removeItem(key));
   run();
+}
+
+/* Completes the name before the cursor from those of the schema; pressed again, it goes on to the next that fits. */
+let completing = null;
+function complete(field) {
+  const names = (field.dataset.names || "").split(" "), end = field.selectionStart;
+  if (!completing || completing.field !== field || completing.end !== end) {
+    const typed = /\w*$/.exec(field.value.slice(0, end))[0];
+    completing = { field, start: end - typed.length, typed, at: -1 };
+  }
+  const fitting = names.filter((name) => name && name.toLowerCase().startsWith(completing.typed.toLowerCase()));
+  if (!fitting.length) { say("No table or column begins so"); completing = null; return; }
+  completing.at = (completing.at + 1) % fitting.length;
+  field.setRangeText(fitting[completing.at], completing.start, end, "end");
+  completing.end = field.selectionStart;
+  say(fitting[completing.at]);
+  field.dispatchEvent(new Event("input"));
 }
 
 /* ── small things ───────────────────────────────────────────────────────────────────────────────────────────── */
