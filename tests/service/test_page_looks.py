@@ -227,3 +227,10 @@ def test_the_editor_completes_tables_and_columns_and_ask_lists_them(page: Watche
     page.tab.keyboard.press("Control+Space")
     page.tab.wait_for_selector("#edited-rows[data-ran=yes]")
     assert page.tab.input_value("#edited") == "SELECT * FROM item"
+
+
+@pytest.mark.parametrize("page", [390, 1280], indirect=True)
+def test_the_login_page_says_what_it_is_and_whom_to_ask(page: Watched) -> None:
+    page.open("/login")
+    assert page.tab.locator(".login .brand svg").is_visible()
+    assert "Ask the person who runs this server" in page.tab.locator(".login").inner_text()
