@@ -5,6 +5,7 @@ import lzma
 import random
 import re
 import shutil
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -339,6 +340,7 @@ def _fill(crystal: Crystal, past: Past) -> None:
 @contextmanager
 def demo_crystal(store: str | None = None) -> Iterator[DemoCrystal]:
     """Open everything the demo needs; without a store of its own, what was done is gone when it ends."""
+    print("sqlcrystal demo: playing back a month of use, some seconds", file=sys.stderr, flush=True)
     benchmark = load()
     recording = Recording(_beside(RECORDING))
     replies = RecordedReplies(recording.entries())
