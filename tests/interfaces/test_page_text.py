@@ -7,7 +7,15 @@ import pytest
 from sqlcrystal.interfaces.web.charts import chart
 from sqlcrystal.interfaces.web.differences import side_by_side
 from sqlcrystal.interfaces.web.tables import TableView
-from sqlcrystal.interfaces.web.text import coloured, complained_of, filtered_on, literals_holding
+from sqlcrystal.interfaces.web.text import (
+    coloured,
+    complained_of,
+    filtered_on,
+    heading,
+    literals_holding,
+    number_words,
+    show_cell,
+)
 
 MONTHS = [(f"2012-{month:02d}", 10.0 * month, month) for month in range(1, 13)]
 
@@ -55,6 +63,62 @@ def test_several_lines_have_a_legend_and_a_phone_has_a_drawing_of_its_own() -> N
 )
 def test_only_measures_become_tiles(columns: list[str], row: tuple[Any, ...], count: int) -> None:
     assert len(TableView(columns=columns, rows=[row], row_count=1).tiles) == count
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (33.65999999999998, "33.66"),
+        (142, "142"),
+        (9999, "9999"),
+        (1234567, "1,234,567"),
+        (-12345.5, "-12,345.5"),
+        (195.0, "195"),
+        (0.0123456, "0.01235"),
+        (1e-9, "1e-09"),
+        (52.520008, "52.52"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_a_measure_is_written_for_people(value: float, shown: str) -> None:
+    assert number_words(value) == shown
+
+
+def test_an_id_or_year_keeps_its_digits_and_every_number_its_exact_value_beside() -> None:
+    assert show_cell(20241118).text == "20241118"
+    assert show_cell(33.65999999999998) == ("33.66", "", "number", "33.65999999999998")
+    assert show_cell(7).exact == ""
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        ("COUNT(*)", "Count"),
+        ("avg(T1.gross)", "Average of gross"),
+        ("COUNT(DISTINCT T1.name)", "Count of different name"),
+        ("ROUND(AVG(x), 2)", "ROUND(AVG(x), 2)"),
+        ("employee_count", "employee_count"),
+    ],
+)
+def test_a_bare_function_call_is_no_heading(column: str, words: str) -> None:
+    assert heading(column) == words
+
+
+def test_a_line_that_does_not_begin_at_zero_says_so_and_its_points_tell_their_value() -> None:
+    high = str(chart(["year", "sales"], [(2010, 100.0), (2011, 120.0), (2012, 110.5)], truncated=False))
+    assert "does not begin at 0" in high
+    assert "<title>2012: 110.5</title>" in high
+    assert "does not begin at 0" not in str(
+        chart(["year", "sales"], [(2010, 0.0), (2011, 2.0), (2012, 1.5)], truncated=False)
+    )
+
+
+def test_the_largest_of_one_measure_is_named_unless_two_share_it() -> None:
+    rows = [("dispatcher", 27), ("sales agent", 28)]
+    table = TableView(columns=["job_title", "COUNT(*)"], rows=rows, row_count=2)
+    assert table.leader == "sales agent has the most Count, 28"
+    assert TableView(columns=["job_title", "n"], rows=[("a", 2), ("b", 2)], row_count=2).leader == ""
+    assert TableView(columns=["job_title", "n"], rows=rows, row_count=200).leader == ""
 
 
 def test_marks_are_whole_words_and_stay_text() -> None:

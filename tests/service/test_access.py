@@ -94,7 +94,11 @@ DOORS = (
     Door("GET", "/settings", ANYBODY),
     Door("POST", "/settings/tokens", MANAGE, form={"person": "x", "on": "shop", "scope": "ask"}),
     Door("POST", "/settings/tokens/{spare}/revoke", MANAGE),
+    Door("GET", "/studies/{study}", "nobody"),
     Door("GET", "/demo", "nobody"),
+    Door("GET", "/demo/questions", "nobody"),
+    Door("GET", "/demo/near?question=x", "nobody"),
+    Door("POST", "/demo/reset", "nobody"),
 )
 MAY |= {"nobody": set(), "manage anywhere": {"manage", "other", "owner"}}
 
@@ -154,7 +158,7 @@ def test_a_door_opens_for_whoever_its_table_names_and_nobody_else(service: Servi
 
 def test_the_table_names_every_route_of_the_service(service: Service) -> None:
     tabled = {(door.method, door.path.partition("?")[0]) for door in DOORS}
-    same = {"/studies/{study}/index.html": "/studies/{name}/{file:path}"}
+    same = {"/studies/{study}/index.html": "/studies/{name}/{file:path}", "/studies/{study}": "/studies/{name}"}
     known = {(method, same.get(path, path)) for method, path in tabled}
     there = set(routes(make_app(service.crystal)))
     shapes = {(method, shape(path)) for method, path in known}

@@ -235,3 +235,43 @@ def test_a_rejection_stands_and_says_why_no_repair_was_looked_for_where_the_mode
         page = unescape(service.post(f"/a/{answer}/reject", headers=headers).text)
     assert "Rejected by you" in page
     assert "No repair could be looked for: the model is out to lunch" in page
+
+
+def test_the_answer_stands_first_in_words_and_the_sql_after_its_rows(service: Service) -> None:
+    page = shown(service, "Show one figure")
+    assert "The answer is 3." in page
+    assert page.index("The answer is 3.") < page.index('class="tile"') < page.index('aria-label="SQL"')
+    assert ">not checked</span>" in page
+
+
+def test_confirm_is_the_default_only_where_nothing_speaks_against_it(service: Service) -> None:
+    assert '<button class="primary" data-key="c">Confirm' in shown(service, "Show one figure")
+    nothing = shown(service, "Show nothing")
+    assert '<button data-key="c">Confirm' in nothing
+    assert "Look twice: is this right?" in nothing
+
+
+def test_a_corrected_answer_shows_and_exports_the_correction(service: Service) -> None:
+    answer = service.ask("Show nothing")["id"]
+    service.crystal.correct(answer, "SELECT 41 + 1 AS sense", by="ada")
+    page = page_of(service, answer)
+    assert "The answer is 42." in page
+    assert "What the correction changed" in page
+    with service.client() as client:
+        assert client.get(f"/a/{answer}/rows.csv").text == "sense\n42\n"
+
+
+def test_a_verdict_says_how_many_answers_still_wait(service: Service) -> None:
+    answer = service.ask("Show one figure")["id"]
+    with service.client() as client:
+        before = client.get(f"/a/{answer}", headers={"X-Fragment": "1"}).headers["X-Waiting"]
+        headers = {"X-Fragment": "1", "Sec-Fetch-Site": "same-origin"}
+        after = client.post(f"/a/{answer}/reject", headers=headers).headers["X-Waiting"]
+    assert int(after) == int(before) - 1
+
+
+def test_an_error_page_says_what_to_do_next(service: Service) -> None:
+    with service.client() as client:
+        page = client.get("/a/0000000000", headers={"Accept": "text/html"}).text
+    assert "may be misspelt" in page
+    assert "Ask a question" in page

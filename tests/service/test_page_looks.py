@@ -212,4 +212,25 @@ def test_stop_ends_a_question_and_a_model_that_fails_leaves_a_way_to_try_again(p
     assert page.says("It could not be answered.")
     assert page.tab.evaluate("document.activeElement.textContent") == "No answer"
     assert page.tab.get_by_role("button", name="Try again").is_visible()
-    assert page.tab.locator("#side details").is_visible()  # the history is there again
+    assert page.tab.locator("#side details").first.is_visible()  # the history is there again
+
+
+def test_the_editor_completes_tables_and_columns_and_ask_lists_them(page: Watched) -> None:
+    page.ask("Show prices")
+    page.tab.locator("#side .schema summary").click()
+    assert "price" in page.tab.locator("#side .schema dd").inner_text()
+    page.tab.keyboard.press("e")
+    page.tab.fill("#edited", "SELECT pr")
+    page.tab.keyboard.press("Control+Space")
+    assert page.tab.input_value("#edited") == "SELECT price"
+    page.tab.fill("#edited", "SELECT * FROM it")
+    page.tab.keyboard.press("Control+Space")
+    page.tab.wait_for_selector("#edited-rows[data-ran=yes]")
+    assert page.tab.input_value("#edited") == "SELECT * FROM item"
+
+
+@pytest.mark.parametrize("page", [390, 1280], indirect=True)
+def test_the_login_page_says_what_it_is_and_whom_to_ask(page: Watched) -> None:
+    page.open("/login")
+    assert page.tab.locator(".login .brand svg").is_visible()
+    assert "Ask the person who runs this server" in page.tab.locator(".login").inner_text()

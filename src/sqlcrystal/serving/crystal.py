@@ -181,8 +181,9 @@ class Crystal:
     def answer_again(self, name: str, scope: Scope = Scope.ASK) -> Result:
         """Run an answer's SQL on the database as it is now; refused where it was kept without its values."""
         from sqlcrystal.serving.privacy import runs_as_kept
+        from sqlcrystal.serving.stories import as_it_stands
 
-        record = lookups.answer_for(self.workspace, self.caller, name, scope)
+        record = as_it_stands(self.workspace, lookups.answer_for(self.workspace, self.caller, name, scope))
         if record.sql is None or record.error:
             return Result()
         if not runs_as_kept(record, record.sql):
@@ -440,6 +441,10 @@ class Crystal:
         from sqlcrystal.serving.value import trend
 
         return trend(self.store, self.database(database))
+
+    def judged(self, database: str | None = None) -> list[bool]:
+        """Tell of each verdict that stands, in order, whether it found the answer right."""
+        return [verdict.right for verdict in self.store.answers.judged(database=self.database(database))]
 
     def test(self, tests: "Iterable[OwnTest]", database: str | None = None) -> "list[TestResult]":
         """Ask the team's own tests with memory and without; nothing is kept of it."""

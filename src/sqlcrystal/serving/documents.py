@@ -85,6 +85,8 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
     spread: float
     conflict: float
     error: str
+    cards: int = 0
+    """How many cards it used."""
     proposals: tuple[str, ...] = ()
     """Ids of the repairs that were proposed for it."""
 
@@ -102,6 +104,7 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
             spread=waiting.spread,
             conflict=waiting.conflict,
             error=answer.error,
+            cards=len(answer.cards),
             proposals=proposals,
         )
 

@@ -1,15 +1,19 @@
 """An answer or a card with everything that belongs to it, for a page that shows all of it."""
 
-from msgspec import Struct
+from collections.abc import Sequence
 
-from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict
 from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.documents import PastAnswer
 from sqlcrystal.serving.lookups import known_card
 from sqlcrystal.serving.privacy import runs_as_kept
 from sqlcrystal.serving.workspace import Workspace
-from sqlcrystal.types import Card, Episode
+from sqlcrystal.solving.presentation import tables_of
+from sqlcrystal.types import Card, Episode, Table
 
 
 class CardInUse(Struct, frozen=True, kw_only=True):
@@ -30,6 +34,9 @@ class AnswerStory(Struct, frozen=True, kw_only=True):
     verdict: Decision | None
     cards: tuple[CardInUse, ...]
     proposal: Proposal | None
+    tables: Sequence[Table]
+    given_sql: str
+    """The SQL as it was given, where a correction stands in its place."""
     exchanged: tuple[tuple[str, str], ...]
     """Which values of the replayed card's question stand for which in this one."""
     runnable: bool = True
@@ -55,9 +62,19 @@ def standing_verdict(workspace: Workspace, record: AnswerRecord) -> Decision | N
     return standing if standing is not None and standing.verdict in JUDGED else None
 
 
-def answer_story(workspace: Workspace, caller: Caller, record: AnswerRecord) -> AnswerStory:
+def as_it_stands(workspace: Workspace, record: AnswerRecord) -> AnswerRecord:
+    """Give an answer as it stands now: corrected, it has the SQL of the correction, and rows that are read anew."""
+    standing = standing_verdict(workspace, record)
+    if standing is None or standing.verdict is not Verdict.CORRECTED:
+        return record
+    card = known_card(workspace, standing.card)
+    return record if card is None else replace(record, sql=card.sql, rows=None, error="")
+
+
+def answer_story(workspace: Workspace, caller: Caller, given: AnswerRecord) -> AnswerStory:
     """Gather what belongs to an answer."""
     store = workspace.store
+    record = as_it_stands(workspace, given)
     dialect = workspace.open(record.database).database.dialect
     effects = {effect.card: effect for effect in store.answers.effects(record.database)} if record.cards else {}
     used = [(known_card(workspace, use.card), use.score) for use in record.cards]
@@ -73,6 +90,8 @@ def answer_story(workspace: Workspace, caller: Caller, record: AnswerRecord) -> 
         verdict=standing_verdict(workspace, record),
         cards=cards,
         proposal=proposal,
+        tables=tables_of(workspace.open(record.database).database),
+        given_sql=(given.sql or "") if given is not record else "",
         exchanged=_exchanged(record, cards, dialect),
         runnable=runs_as_kept(record, record.sql or ""),
         proposal_runnable=proposal is not None and runs_as_kept(record, proposal.sql),

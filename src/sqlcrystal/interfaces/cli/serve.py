@@ -83,7 +83,7 @@ def serve(
         demo=demo,
     )
     if demo:
-        from sqlcrystal.interfaces.server.demo import demo_crystal
+        from sqlcrystal.serving.demo import demo_crystal
 
         with demo_crystal(store) as crystal:
             run(crystal, settings, host=host, port=port, log_level=log_level)

@@ -54,7 +54,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _welcome(crystal: "Crystal", settings: ServerSettings, address: str) -> str:
     if settings.demo:
-        from sqlcrystal.interfaces.server.demo import demo_token
+        from sqlcrystal.serving.demo import demo_token
 
         return f"sqlcrystal demo: open {address}/login#{demo_token(crystal)}"
     if not any(not grant.revoked_at for grant in crystal.tokens()):

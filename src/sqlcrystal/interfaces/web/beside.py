@@ -28,6 +28,7 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     row_count = property(lambda self: self.table.row_count)
     numeric = property(lambda self: self.table.numeric)
     tiles = property(lambda self: self.table.tiles)
+    measures = property(lambda self: self.table.measures)
     row_words = property(lambda self: self.table.row_words)
     pages, first = 1, 1
 

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from sqlcrystal.escaping import visible
+from sqlcrystal.interfaces.web.text import heading, number_words
 from sqlcrystal.types import Cell, Row
 
+MOST_DOTS = 60
 MOST_BARS, MOST_LINES, FEWEST_POINTS, MOST_POINTS = 30, 4, 3, 400
 _DATE = re.compile(r"\d{4}(-\d{2}){0,2}([ T]\d{2}:\d{2}(:\d{2})?)?$")
 _YEAR = re.compile(r"(^|_)year$", re.IGNORECASE)
@@ -77,7 +79,7 @@ def _bars(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
     room = size.width - size.labels - 80
     zero = size.labels + room * -low / span
     height = BAR_HEIGHT * len(rows) + 8
-    title = f"{columns[measure]} by {columns[label]}, {len(rows)} bars from zero"
+    title = f"{heading(columns[measure])} by {columns[label]}, {len(rows)} bars from zero"
     parts = [Markup('<line class="axis" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(round(zero, 1), height)]
     for place, (row, value) in enumerate(zip(rows, values, strict=True)):
         top = place * BAR_HEIGHT + 4
@@ -85,7 +87,7 @@ def _bars(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
         parts.append(
             Markup(
                 '<text x="{}" y="{}" text-anchor="end">{}</text>'
-                '<rect class="bar" x="{}" y="{}" width="{}" height="{}"/>'
+                '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{}: {}</title></rect>'
                 '<text class="muted" x="{}" y="{}">{}</text>'
             ).format(
                 size.labels - 8,
@@ -95,16 +97,18 @@ def _bars(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
                 top,
                 round(max(0.5, abs(end - zero)), 1),
                 BAR_HEIGHT - 6,
+                visible(str(row[label])),
+                row[measure],
                 round(max(zero, end) + 6, 1),
                 top + 14,
-                row[measure],
+                number_words(value),
             )
         )
     return drawing(title, size, height, parts)
 
 
 def _line(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, measures: Sequence[int]) -> Markup:
-    names = [columns[at] for at in measures]
+    names = [heading(columns[at]) for at in measures]
     values = [[float(row[at] or 0) for row in rows] for at in measures]
     low, high = min(map(min, values)), max(map(max, values))
     head = 24 if len(names) > 1 else 8
@@ -113,6 +117,17 @@ def _line(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
     for number, series in enumerate(values):
         points = " ".join(f"{frame.across(place):.1f},{frame.down(value):.1f}" for place, value in enumerate(series))
         parts.append(Markup('<polyline class="line{}" points="{}"/>').format(number, points))
+        parts += [
+            Markup('<circle class="dot{}" cx="{:.1f}" cy="{:.1f}" r="3.5"><title>{}: {}</title></circle>').format(
+                number, frame.across(place), frame.down(value), visible(str(rows[place][label])), value
+            )
+            for place, value in enumerate(series)
+            if len(series) <= MOST_DOTS
+        ]
+    if low > 0 or high < 0:
+        parts.append(
+            Markup('<text class="muted" x="{}" y="{}">does not begin at 0</text>').format(72, frame.height - 26)
+        )
     if len(names) > 1:
         parts += _legend(size, names, left=72)
     title = f"{', '.join(names)} over {columns[label]}, {len(rows)} points from {low:g} to {high:g}"

@@ -15,12 +15,22 @@ API = ("/api/", "/v1/", "/mcp", "/metrics", "/health", "/ready", "/openapi.json"
 TITLES = {401: "Log in", 403: "Not allowed", 404: "Not here", 422: "A mistake", 429: "Too many requests", 503: "Busy"}
 
 
+HINTS = {
+    403: "Your token does not reach this. The person who runs the server can give you one that does.",
+    404: "The address may be misspelt, or what it named was deleted.",
+    429: "Wait a minute, then load the page again.",
+    503: "The server is busy or stopping. Load the page again in a moment.",
+}
+"""What a person can do next."""
+
+
 def add_pages(app: FastAPI) -> None:
     """Every page, under the gate like the rest."""
     from sqlcrystal.interfaces.web import (
         pages_ask,
         pages_bank,
         pages_card,
+        pages_demo,
         pages_queue,
         pages_revoke,
         pages_rows,
@@ -32,7 +42,16 @@ def add_pages(app: FastAPI) -> None:
 
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
     asking = (pages_ask, pages_verdicts, pages_rows, pages_queue)
-    for module in (*asking, pages_bank, pages_revoke, pages_card, pages_value, pages_studies, pages_settings):
+    for module in (
+        *asking,
+        pages_bank,
+        pages_revoke,
+        pages_card,
+        pages_value,
+        pages_studies,
+        pages_settings,
+        pages_demo,
+    ):
         app.include_router(module.router)
     app.include_router(router)
 
@@ -45,7 +64,14 @@ def wants_page(request: Request) -> bool:
 
 def error_page(request: Request, status: int, detail: object) -> Response:
     """What went wrong, and where to go on."""
-    return page(request, "error.html", status=status, title=TITLES.get(status, "Not done"), detail=str(detail))
+    return page(
+        request,
+        "error.html",
+        status=status,
+        title=TITLES.get(status, "Not done"),
+        detail=str(detail),
+        hint=HINTS.get(status, ""),
+    )
 
 
 @router.get("/login")
@@ -61,7 +87,7 @@ async def login(request: Request, work: Working, token: Annotated[str, Form(max_
     if holder is None or not from_this_origin(request):
         refused = "This token is not known, was revoked, or its time is over."
         return page(request, "login.html", status=401, refused=refused)
-    reply = RedirectResponse("/", status_code=303)
+    reply = RedirectResponse("/demo" if work.settings.demo else "/", status_code=303)
     reply.set_cookie(
         COOKIE,
         token.strip(),

@@ -26,6 +26,7 @@ from sqlcrystal.types import CardStatus
 router = APIRouter(include_in_schema=False)
 Name = Annotated[str | None, Query(max_length=200)]
 HISTORY = 12
+MOST_TABLES = 60
 
 
 @router.get("/")
@@ -75,9 +76,12 @@ async def answer_page(
     view = await work.read(lambda: AnswerView(door, door.answer_story(answer_id), page=page_number))
     if part == "side":
         history = await work.read(lambda: _history(door, view.database))
-        return fragment("_side.html", view=view, history=history)
+        tables = await work.read(lambda: _tables(door, view.database))
+        return fragment("_side.html", view=view, history=history, tables=tables)
     if "x-fragment" in request.headers:
-        return fragment("_answer.html", view=view)
+        reply = fragment("_answer.html", view=view)
+        reply.headers["X-Waiting"] = str(await work.read(lambda: len(waiting_in(door, view.database))))
+        return reply
     values = await work.read(lambda: _ask_values(door, work, view.database))
     return page(request, "ask.html", **{**values, "database_action": "/"}, view=view, asked="", editing=edit)
 
@@ -94,6 +98,7 @@ def _ask_values(door: Door, work: Work, database: str) -> dict[str, Any]:
         "card_count": len(cards),
         "examples": examples,
         "examples_from": source,
+        "tables": _tables(door, database),
         "history": _history(door, database),
         "limit": f"{work.settings.answer_seconds:g}",
         "waiting_count": len(waiting_in(door, database)),
@@ -105,6 +110,12 @@ def _history(door: Door, database: str) -> list[dict[str, str]]:
         {"id": past.id, "question": past.question, "at": past.at, "state": past.verdict or "waiting"}
         for past in door.history(database, limit=HISTORY)
     ]
+
+
+def _tables(door: Door, database: str) -> list[tuple[str, str]]:
+    """List each table with its columns, for those who wonder what can be asked."""
+    tables = door.tables(database)[:MOST_TABLES]
+    return [(table.name, ", ".join(column.name for column in table.columns)) for table in tables]
 
 
 def _examples(door: Door, database: str, vouched: Sequence[str]) -> tuple[list[str], str]:

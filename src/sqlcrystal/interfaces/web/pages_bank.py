@@ -11,7 +11,7 @@ from sqlcrystal.bank import Scope
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
+from sqlcrystal.interfaces.web.rendering import SIGNALS, chosen_database, databases_of, page, waiting_in
 from sqlcrystal.serving.documents import CardDocument, document
 from sqlcrystal.types import Card, CardStatus
 
@@ -99,13 +99,13 @@ def _row(card: Card, effect: Any) -> dict[str, Any]:
 
 def _filters(cards: list[Card], chosen: dict[str, str]) -> list[dict[str, Any]]:
     def some(values: set[str]) -> list[tuple[str, str]]:
-        return [("", "any"), *((value, value) for value in sorted(values))]
+        return [("", "any"), *((value, SIGNALS.get(value, value)) for value in sorted(values))]
 
     return [
         {"name": "status", "label": "Status", "chosen": chosen["status"], "choices": some(set(map(str, CardStatus)))},
         {
             "name": "signal",
-            "label": "Signal",
+            "label": "How",
             "chosen": chosen["signal"],
             "choices": some({card.admission.signal for card in cards}),
         },

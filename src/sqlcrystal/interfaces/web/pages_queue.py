@@ -44,7 +44,7 @@ async def queue_page(
 
     def read() -> dict[str, Any]:
         every = waiting_in(door, name)
-        shown = _ordered([item for item in every if _fits(item, reason)], order)
+        shown = sorted(_ordered([item for item in every if _fits(item, reason)], order), key=_failed)
         looked_at = _looked_at(door, shown, answer, place)
         last = _view(door, judged) if judged else None
         return {
@@ -100,6 +100,8 @@ def _list(shown: list[WaitingAnswer], address: dict[str, str]) -> dict[str, Any]
                 "question": item.question,
                 "asked": item.asked,
                 "why": _why(item),
+                "failed": _failed(item),
+                "cards": item.cards,
                 "href": _link(address, item),
             }
             for item in shown
@@ -121,6 +123,11 @@ def _links(shown: list[WaitingAnswer], address: dict[str, str], looked_at: dict[
 
 def _link(address: dict[str, str], item: WaitingAnswer) -> str:
     return queue_address(address, answer=item.id)
+
+
+def _failed(item: WaitingAnswer) -> bool:
+    """Tell whether there is nothing to confirm: these stand apart, at the end."""
+    return bool(item.error)
 
 
 def _fits(item: WaitingAnswer, reason: str) -> bool:

@@ -1,4 +1,4 @@
-"""Settings: databases, the model, tokens; and what the demo is."""
+"""Settings: databases, the model, tokens."""
 
 from typing import Annotated, Any
 
@@ -6,11 +6,11 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.errors import ConfigError, NotFound
+from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import TokenId
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_count
+from sqlcrystal.interfaces.web.rendering import databases_of, page, waiting_count
 from sqlcrystal.serving.documents import EVERY_DATABASE, DatabaseState, TokenDocument
 
 router = APIRouter(include_in_schema=False)
@@ -81,20 +81,3 @@ def _token(token: TokenDocument) -> dict[str, Any]:
         by_database.setdefault("every database" if database == EVERY_DATABASE else database, []).append(str(scope))
     same = {name: getattr(token, name) for name in ("id", "person", "made_at", "made_by", "state", "ends_at")}
     return {**same, "may": "; ".join(f"{name}: {', '.join(scopes)}" for name, scopes in by_database.items())}
-
-
-@router.get("/demo")
-async def demo_page(request: Request, door: Door, work: Working, database: str = "") -> Response:
-    """What was recorded, and how to get a live model."""
-    if not work.settings.demo:
-        raise NotFound("this is not the demo")
-    name = chosen_database(request, door, database, Scope.ASK)
-    recorded: Any = door
-    return page(
-        request,
-        "demo.html",
-        database=name,
-        databases=databases_of(door, Scope.ASK),
-        questions=recorded.recorded_questions(name),
-        model_name=door.model_name(),
-    )

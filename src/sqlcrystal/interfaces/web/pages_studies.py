@@ -11,6 +11,7 @@ from starlette.responses import FileResponse, Response
 from sqlcrystal.errors import NotFound
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
+from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.rendering import page, waiting_count
 
 router = APIRouter(include_in_schema=False)
@@ -39,8 +40,8 @@ async def studies_page(
 ) -> Response:
     """Every study with a report; the chosen ones side by side."""
     door.caller.require_owner()
-    folder = Path(work.settings.studies)
-    studies = await work.read(lambda: _studies(folder))
+    folders = _folders(work)
+    studies = await work.read(lambda: [each for folder in folders for each in _studies(folder)])
     compared = [each for each in studies if each["name"] in (study or [])]
     rows = [
         (name, [_figure(each["summary"].get(key), signed="lift" in key) for each in compared]) for name, key in FIGURES
@@ -53,21 +54,43 @@ async def studies_page(
         chosen=study or [],
         compared=compared,
         rows=rows,
-        folder=str(folder),
+        folder=work.settings.studies,
     )
+
+
+@router.get("/studies/{name}")
+async def report_page(request: Request, name: str, door: Door, work: Working) -> Response:
+    """Show a report under the bar of the app, with the way back."""
+    door.caller.require_owner()
+    if all(_inside(folder, name, "index.html") is None for folder in _folders(work)):
+        raise NotFound("no such report")
+    waiting = await work.read(lambda: waiting_count(request, door))
+    return page(request, "study.html", name=name, waiting_count=waiting)
 
 
 @router.get("/studies/{name}/{file:path}")
 async def report_file(name: str, file: str, door: Door, work: Working) -> Response:
     """Give a file of a report."""
     door.caller.require_owner()
-    root = (Path(work.settings.studies) / name / "report").resolve()
-    found = (root / file).resolve()
-    inside = root.is_relative_to(Path(work.settings.studies).resolve()) and found.is_relative_to(root)
-    if not inside or not found.is_file():
+    found = next((path for folder in _folders(work) if (path := _inside(folder, name, file))), None)
+    if found is None:
         raise NotFound("no such report")
     media = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
     return FileResponse(found, media_type=media, headers={"Content-Security-Policy": REPORT_POLICY})
+
+
+def _folders(work: Work) -> list[Path]:
+    """Where runs lie: the folder of the settings, and in the demo that of the bundled study."""
+    bundled: Path | None = getattr(work.crystal, "reports", None)
+    return [Path(work.settings.studies), *([bundled] if bundled else [])]
+
+
+def _inside(folder: Path, name: str, file: str) -> Path | None:
+    """A file of a run's report, or nothing where a name leads out of it."""
+    root = (folder / name / "report").resolve()
+    found = (root / file).resolve()
+    safe = root.is_relative_to(folder.resolve()) and found.is_relative_to(root)
+    return found if safe and found.is_file() else None
 
 
 def _studies(folder: Path) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import io
 from csv import writer
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -14,7 +15,7 @@ from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.charts import Frame, Size, both_sizes, drawing
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
-from sqlcrystal.serving.figures import arms, figures, verdict_rates
+from sqlcrystal.serving.figures import ValueFigure, arms, figures, verdict_rates
 from sqlcrystal.types import Card, CardStatus
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 router = APIRouter(include_in_schema=False)
 HEIGHT, LEFT = 220, 56
+MOST_SPOTS = 200
+UNKNOWN = "not known yet"
 CERTAIN_FROM = 3
 """The first third of the looks is so unsure that its band would flatten the rest; it is drawn to the frame's edge."""
 
@@ -67,14 +70,19 @@ async def cards_file(door: Door, work: Working, database: Annotated[str, Query(m
 def _shown(door: Door, value: "Value") -> dict[str, Any]:
     share = door.database_state(value.database).hold_out
     looks = door.trend(value.database)
+    judged = door.judged(value.database)
+    told = [figure for figure in figures(value) if figure.figure != UNKNOWN]
     known = {str(card.id): card for card in door.cards(value.database)}
     held = f"Held out: {share:.0%} of questions." if share else "No questions are held out, so no lift can be measured."
     return {
         "database": value.database,
         "share_words": held,
         "says": value.says,
-        "tiles": figures(value),
+        "tiles": [*told[:1], _right(judged), *told[1:]],
+        "open": [figure for figure in figures(value) if figure.figure == UNKNOWN],
+        "measured": bool(share),
         "chart": both_sizes(lambda size: _chart(size, looks)) if len(looks) > 1 else None,
+        "right_chart": both_sizes(lambda size: _right_chart(size, judged)) if len(judged) > 1 else None,
         "rate_words": verdict_rates(value),
         "arms": arms(value) if any(arm.answers for arm in value.arms.values()) else [],
         "groups": [
@@ -94,6 +102,27 @@ def _card(each: "CardValue", card: Card | None) -> dict[str, Any]:
         "effect": "–" if each.effect_pp is None else f"{each.effect_pp:+.1f}",
         "active": card is not None and card.status is CardStatus.ACTIVE,
     }
+
+
+def _right(judged: list[bool]) -> ValueFigure:
+    """Say what is known from the first verdict on, without any hold-out."""
+    return ValueFigure("Right so far", f"{sum(judged):,} of {len(judged):,}", "of the answers that were judged")
+
+
+def _right_chart(size: Size, judged: list[bool]) -> Markup:
+    """The share of right answers, verdict by verdict."""
+    size = size._replace(width=1160 if size.shown == "at-desk" else size.width)
+    frame = Frame(size, height=HEIGHT, left=LEFT, head=12, low=0.0, high=100.0, steps=len(judged) - 1)
+    shares = [100 * count / (place + 1) for place, count in enumerate(accumulate(judged))]
+    every = max(1, len(shares) // MOST_SPOTS)
+    spots = [(place, share) for place, share in enumerate(shares) if place % every == 0 or place == len(shares) - 1]
+    line = " ".join(f"{frame.across(place):.1f},{frame.down(share):.1f}" for place, share in spots)
+    parts = [
+        *frame.grid(),
+        Markup('<polyline class="line" points="{}"/>').format(line),
+        *frame.ends("first verdict", f"{len(judged):,} verdicts"),
+    ]
+    return drawing(f"{shares[-1]:.0f} % right after {len(judged):,} verdicts", size, HEIGHT, parts)
 
 
 def _chart(size: Size, looks: "list[Look]") -> Markup:

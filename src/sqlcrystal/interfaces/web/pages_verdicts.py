@@ -12,7 +12,7 @@ from sqlcrystal.interfaces.server.api import Id
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.pages_queue import queue_address
-from sqlcrystal.interfaces.web.rendering import fragment
+from sqlcrystal.interfaces.web.rendering import fragment, waiting_in
 from sqlcrystal.interfaces.web.views import AnswerView
 from sqlcrystal.serving.documents import Ruling
 
@@ -103,4 +103,6 @@ async def _after(
     if "x-fragment" not in request.headers:
         return RedirectResponse(f"/a/{ruling.id}", status_code=303)
     view = await work.read(lambda: AnswerView(door, door.answer_story(ruling.id, Scope.JUDGE), trouble=trouble))
-    return fragment("_answer.html", view=view, fresh=True, undone=undone)
+    reply = fragment("_answer.html", view=view, fresh=True, undone=undone)
+    reply.headers["X-Waiting"] = str(await work.read(lambda: len(waiting_in(door, ruling.database))))
+    return reply

@@ -16,7 +16,7 @@ from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
-from sqlcrystal.interfaces.web.text import coloured, lines_on_phone, show_cell
+from sqlcrystal.interfaces.web.text import coloured, heading, lines_on_phone, show_cell
 from sqlcrystal.serving import Caller
 from sqlcrystal.serving.documents import WaitingAnswer
 from sqlcrystal.version import __version__
@@ -31,6 +31,19 @@ PAGES = (
     ("Settings", "/settings", "settings page"),
 )
 DATABASE_COOKIE = "database"
+STATES = {"waiting": "not checked"}
+"""What a person reads for a state, where it is not its own name."""
+SIGNALS = {
+    "user": "person",
+    "oracle": "answer key",
+    "benchmark": "answer key",
+    "assertion": "assertion",
+    "external": "outside check",
+    "ungated": "unchecked",
+    "noisy": "key that errs",
+    "engine": "engine's signs",
+}
+"""How a card or verdict was vouched for, in words."""
 MOST_WAITING = 200
 
 
@@ -51,6 +64,9 @@ def environment() -> Environment:
         coloured=coloured,
         lines_on_phone=lines_on_phone,
         show_cell=show_cell,
+        heading=heading,
+        state_words=lambda state: STATES.get(str(state), str(state)),
+        signal_words=lambda signal: SIGNALS.get(str(signal), str(signal)),
         day=day,
         fresh=False,
         editing=False,

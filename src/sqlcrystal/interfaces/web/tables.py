@@ -1,18 +1,29 @@
 """Rows as the page shows them: a hundred at a time, verbatim; a single row of measures as tiles."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.web.charts import is_measure
+from sqlcrystal.interfaces.web.text import heading, number_words
 from sqlcrystal.serving.documents import Result
 from sqlcrystal.serving.stories import AnswerStory
 from sqlcrystal.types import Row
 
 PAGE_ROWS = 100
 MOST_TILES = 3
+
+
+class Tile(NamedTuple):
+    """A figure on its own, for people, with the name and number as the database gave them."""
+
+    name: str
+    column: str
+    figure: str
+    exact: str
 
 
 class TableView(Struct, frozen=True, kw_only=True):
@@ -45,12 +56,34 @@ class TableView(Struct, frozen=True, kw_only=True):
         ]
 
     @property
-    def tiles(self) -> list[tuple[str, str]]:
-        """One row of one to three measures: what each is called, and its figure as the database gave it."""
+    def measures(self) -> list[bool]:
+        """Which columns hold quantities, whose thousands may stand apart."""
+        return [
+            is_measure(name, [row[at] for row in self.rows if row[at] is not None])
+            for at, name in enumerate(self.columns)
+        ]
+
+    @property
+    def leader(self) -> str:
+        """Which label has the most of the one measure, in words; nothing where rows are missing or two share it."""
+        if len(self.columns) != 2 or self.measures != [False, True] or len(self.rows) != self.row_count:
+            return ""
+        ranked = sorted(((float(row[1] or 0), row[0]) for row in self.rows), key=lambda pair: -pair[0])
+        if len(ranked) < 2 or ranked[0][0] == ranked[1][0] or not isinstance(ranked[0][1], str):
+            return ""
+        return f"{ranked[0][1]} has the most {heading(self.columns[1])}, {number_words(ranked[0][0])}"
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """One row of one to three measures: what each is called, and its figure."""
         if len(self.rows) != 1 or self.row_count != 1 or not 1 <= len(self.columns) <= MOST_TILES:
             return []
         (row,) = self.rows
-        told = [(name, str(value)) for name, value in zip(self.columns, row, strict=True) if is_measure(name, [value])]
+        told = [
+            Tile(heading(name), name, number_words(value), str(value))
+            for name, value in zip(self.columns, row, strict=True)
+            if isinstance(value, int | float) and is_measure(name, [value])
+        ]
         return told if len(told) == len(self.columns) else []
 
     @property

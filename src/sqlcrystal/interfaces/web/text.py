@@ -1,15 +1,19 @@
 """Anybody's text made safe to look at: marks that hide or turn text are spelt, SQL is coloured, cells stay verbatim."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
 from sqlcrystal.escaping import visible
-from sqlcrystal.types import Cell
+from sqlcrystal.types import Cell, Table
 
 CELL_WIDTH = 40
+GROUPED_FROM, LEAST, MOST = 10_000, 1e-6, 1e15
+_FUNCTIONS = {"count": "Count", "sum": "Sum", "avg": "Average", "min": "Least", "max": "Most"}
+_CALL = re.compile(r"(?P<name>count|sum|avg|min|max)\((?P<distinct>distinct\s+)?(?P<of>\*|[\w.\"`]+)\)", re.IGNORECASE)
 PHONE_WIDTH = 38
 _WORDS = (
     "ALL|AND|ANY|AS|ASC|BETWEEN|BY|CASE|CAST|COLLATE|CROSS|DESC|DISTINCT|ELSE|END|EXCEPT|"
@@ -66,18 +70,46 @@ class ShownCell(NamedTuple):
     text: str
     rest: str = ""
     kind: str = ""
+    exact: str = ""
+    """A number as the database gave it, where it is shown otherwise."""
 
 
-def show_cell(value: Cell) -> ShownCell:
-    """Verbatim: no rounding, no separators; NULL and empty are words, a long text opens."""
+def show_cell(value: Cell, *, measure: bool = False) -> ShownCell:
+    """Show numbers for people with the exact one beside, NULL and empty as words, texts verbatim; a long one opens."""
     if value is None:
         return ShownCell("NULL", kind="null")
     if isinstance(value, int | float):
-        return ShownCell(str(value), kind="number")
+        shown = number_words(value, measure=measure)
+        return ShownCell(shown, kind="number", exact="" if shown == str(value) else str(value))
     if value == "":
         return ShownCell("empty", kind="empty")
     text = visible(value)
     return ShownCell(text[:CELL_WIDTH], rest=text) if len(text) > CELL_WIDTH else ShownCell(text)
+
+
+def number_words(value: float, *, measure: bool = True) -> str:
+    """Four decimals at most, four digits below one, and thousands apart in measures; an id or year stays as it is."""
+    if isinstance(value, bool) or not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}" if measure and abs(value) >= GROUPED_FROM else str(value)
+    rounded = round(value, 4) if abs(value) >= 1 else float(f"{value:.4g}")
+    if rounded and not LEAST <= abs(rounded) < MOST:
+        return f"{value:.4g}"
+    if rounded == int(rounded):
+        return number_words(int(rounded), measure=measure)
+    decimals = len(f"{rounded:.12f}".rstrip("0").partition(".")[2])
+    return f"{rounded:,.{decimals}f}" if measure and abs(rounded) >= GROUPED_FROM else f"{rounded:.{decimals}f}"
+
+
+def heading(column: str) -> str:
+    """A column's name in words, where a model left a bare function call: COUNT(*) is a count."""
+    found = _CALL.fullmatch(column.strip())
+    if found is None:
+        return column
+    words, of = _FUNCTIONS[found["name"].lower()], found["of"].strip()
+    different = "different " if found["distinct"] else ""
+    return words if of == "*" else f"{words} of {different}{of.rpartition('.')[2]}"
 
 
 def pretty_sql(sql: str, dialect: str) -> str:
@@ -88,6 +120,13 @@ def pretty_sql(sql: str, dialect: str) -> str:
         return written(parse(sql, dialect), dialect, pretty=True)
     except Unparsable:
         return sql
+
+
+def schema_names(tables: Iterable[Table], *, most: int = 2_000) -> list[str]:
+    """Every name of a table or column, each once, tables first: what the editor completes."""
+    known = list(tables)
+    names = [table.name for table in known] + [column.name for table in known for column in table.columns]
+    return list(dict.fromkeys(names))[:most]
 
 
 def lines_on_phone(sql: str) -> int:

@@ -12,9 +12,25 @@ from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
 from sqlcrystal.interfaces.web.charts import chart
 from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
 from sqlcrystal.interfaces.web.tables import rows_in_words, table_of
-from sqlcrystal.interfaces.web.text import complained_of, filtered_on, literals_holding, pretty_sql
+from sqlcrystal.interfaces.web.text import (
+    complained_of,
+    filtered_on,
+    heading,
+    literals_holding,
+    pretty_sql,
+    schema_names,
+    show_cell,
+)
+from sqlcrystal.serving.demo import WITH_OTHER_CARDS, WITHOUT_CARDS, WITHOUT_PROFILE
 from sqlcrystal.serving.stories import AnswerStory, CardInUse
 from sqlcrystal.types import Episode, Failure, Rows
+
+PLAYED_BACK = {
+    WITHOUT_CARDS: "The recording has no reply with these cards; this is the one the model gave without them.",
+    WITH_OTHER_CARDS: "The bank has changed since the recording; this is the reply to the nearest cards it holds.",
+    WITHOUT_PROFILE: "Recorded for the schema alone, without a look at what the columns hold.",
+}
+"""What a person should know of a reply that stands in for another."""
 
 
 class Step(Struct, frozen=True):
@@ -33,6 +49,7 @@ class AnswerView:
         self._record = record = story.record
         self.id, self.database, self.question = record.id, record.database, record.question
         self.dialect = story.dialect
+        self.names = schema_names(story.tables)
         self.can_judge = story.may_judge
         self.replayed, self.error, self.page = record.replayed, record.error, page
         self.sql = pretty_sql(record.sql, self.dialect) if record.sql else ""
@@ -47,6 +64,8 @@ class AnswerView:
         scope = Scope.JUDGE if story.may_judge else Scope.ASK
         self.table = table_of(door, story, scope, page)
         self.proposal = proposal_of(door, story, scope)
+        self.given_sql = pretty_sql(story.given_sql, self.dialect) if story.given_sql else ""
+        self.matches = any(_same_sql(card["sql"], record.sql) for card in self.cards) and not record.replayed
         self.conflict = conflict_of(story) if self.open else None
 
     # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -58,8 +77,34 @@ class AnswerView:
     first = property(lambda self: self.table.first)
     numeric = property(lambda self: self.table.numeric)
     tiles = property(lambda self: self.table.tiles)
+    measures = property(lambda self: self.table.measures)
     row_words = property(lambda self: self.table.row_words)
     rows_kept = property(lambda self: self.table.kept)
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words, before anything of how it came about."""
+        if self.error:
+            return "This SQL did not run, so there is no answer." if self.sql else "The model wrote no SQL."
+        if not self.row_count:
+            return "Nothing fits: the query ran and found no rows."
+        if self.row_count == 1 and len(self.columns) == 1 and self.rows:
+            return f"The answer is {show_cell(self.rows[0][0], measure=self.measures[0]).text}."
+        if leader := self.table.leader:
+            return f"{rows_in_words(self.row_count)}; {leader}."
+        columns = [heading(column) for column in self.columns[:4]]
+        more = " and more" if len(self.columns) > len(columns) else ""
+        return f"{rows_in_words(self.row_count)}: {', '.join(columns)}{more}."
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing speaks against confirming it at once."""
+        return bool(self.row_count) and not self.error and not self.repaired and self.conflict is None
+
+    @cached_property
+    def corrected_lines(self) -> list[DiffLine]:
+        """From what was answered to what a person made of it."""
+        return changed_lines(self.given_sql, self.sql) if self.given_sql else []
 
     @property
     def export_words(self) -> str:
@@ -93,7 +138,7 @@ class AnswerView:
     @property
     def repaired(self) -> bool:
         """Whether the SQL that is shown is not the first attempt's."""
-        return (
+        return not self.given_sql and (
             self._episode is not None and bool(self._episode.rounds) and self._episode.attempt.sql != self._record.sql
         )
 
@@ -145,9 +190,7 @@ class AnswerView:
             with_others = f" with {told}" if told else ""
             return f"Replayed from card {self.cards[0]['id'][:8]}{with_others}: no model call, run when it was asked."
         calls = self._episode.attempt.calls if self._episode is not None else ()
-        if calls and calls[-1].completion.finish_reason == "recorded without these cards":
-            return "The recording has no reply with these cards; this is the one the model gave without them."
-        return ""
+        return PLAYED_BACK.get(calls[-1].completion.finish_reason, "") if calls else ""
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -215,11 +258,16 @@ def _used_card(used: CardInUse) -> dict[str, Any]:
         "id": card.id,
         "score": used.score,
         "question": card.question.text,
+        "sql": card.sql,
         "by": card.admission.by,
         "signal": card.admission.signal,
         "at": card.admission.at,
         "effect": f"{effect.right} right, {effect.wrong} wrong so far" if effect else "",
     }
+
+
+def _same_sql(one: str, other: str | None) -> bool:
+    return other is not None and one.strip().rstrip(";").split() == other.strip().rstrip(";").split()
 
 
 def _steps(episode: Episode, dialect: str) -> list[Step]:

@@ -24,12 +24,13 @@ function stages(box) {
   const begun = performance.now();
   const since = () => (performance.now() - begun) / 1000;
   const clock = find(".clock", box);
+  const doing = { cards: "Looking for cards", sql: "The model writes SQL", rows: "Running it", repaired: "Checking what came back" };
   let now = null, reached = 0;
   const end = () => { if (now) { now.className = "done"; find(".time", now).textContent = `${(since() - reached).toFixed(1)} s`; } };
   const timer = setInterval(() => {
     const seconds = Math.round(since());
     if (seconds >= 20) clock.textContent = `Still running, ${seconds} s of at most ${box.dataset.limit} s. You may leave; it will be in History.`;
-    else if (seconds >= 5) clock.textContent = `${seconds} s`;
+    else clock.textContent = `${now ? doing[now.dataset.stage] : "Waiting"}, ${seconds} s`;
   }, 1000);
   return {
     reach(name) {
@@ -108,7 +109,7 @@ async function ask(form) {
   });
   progress.reach("cards");
   try {
-    const body = JSON.stringify({ question, database: form.dataset.database, memory: { yes: true, no: false }[form.dataset.memory] ?? null });
+    const body = JSON.stringify({ question, database: form.dataset.database, memory: { yes: true, no: false }[form.dataset.memory || form.dataset.usual] ?? null });
     const answer = await fetched("/api/ask", { method: "POST", body, signal: mine.signal, headers: { "Content-Type": "application/json", Accept: "text/event-stream" } });
     const id = await follow(answer, made, progress, known).catch((error) => { if (error instanceof Told || mine.signal.aborted) throw error; return ""; });
     await show(id || await findAgain(form, question, begun, made, mine.signal), form);
@@ -123,12 +124,22 @@ async function ask(form) {
     document.title = "No answer · sqlcrystal";
     find("button", failed).addEventListener("click", () => { field.value = question; form.requestSubmit(); });
     find("[tabindex]", failed).focus();
+    if (!mine.signal.aborted) offerNear(failed, question, form.dataset.database).catch(() => {});
   } finally { progress.end(); if (asking === mine) asking = null; form.dataset.memory = ""; }
+}
+
+/* Where only recorded questions can be answered: those that read like the one that was asked. */
+async function offerNear(failed, question, database) {
+  const box = find("[data-near]", failed);
+  if (!box) return;
+  const reply = await fetched(`${box.dataset.near}?${new URLSearchParams({ question, database })}`);
+  place(box, await reply.text());
 }
 
 async function show(id, form) {
   const answer = await fetched(`/a/${encodeURIComponent(id)}`);
   const placed = place(find("#answer"), await answer.text());
+  badge(answer);
   history.pushState({}, "", `/a/${encodeURIComponent(id)}`);
   const field = find("textarea", form);
   field.value = "";

@@ -43,11 +43,21 @@ async function submitFragment(form, button) {
     const answer = await fetched(form.action, { method: "POST", body });
     if (answer.redirected || answer.headers.get("X-Location")) { location.assign(answer.headers.get("X-Location") || answer.url); return; }
     place(target, await answer.text());
+    badge(answer);
   } catch (error) {
     all("button", target).forEach((each) => { each.disabled = false; });
     all(".wait", target).forEach((each) => { each.hidden = true; });
     alarm(`Not done. ${error.message}`);
   }
+}
+
+/* How many answers wait, in the bar at the top, as the server counted them after a verdict or an answer. */
+function badge(answer) {
+  const count = answer.headers.get("X-Waiting"), link = find('nav.main a[href="/queue"]');
+  if (count === null || !link) return;
+  const shown = find(".count", link) || link.appendChild(Object.assign(document.createElement("span"), { className: "count" }));
+  shown.textContent = count;
+  shown.hidden = count === "0";
 }
 
 function wait(form) {
@@ -99,10 +109,28 @@ function editor(field) {
   find("[data-restart]", form).addEventListener("click", () => { field.value = given; localStorage.removeItem(key); back.hidden = true; bank.disabled = true; field.focus(); run(); });
   field.addEventListener("input", () => { bank.disabled = true; localStorage.setItem(key, field.value); clearTimeout(timer); timer = setTimeout(run, 400); });
   field.addEventListener("keydown", (event) => {
+    if (event.key === " " && event.ctrlKey) { event.preventDefault(); complete(field); return; }
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !bank.disabled) { event.preventDefault(); form.requestSubmit(bank); }
   });
   form.addEventListener("submit", () => localStorage.removeItem(key));
   run();
+}
+
+/* Completes the name before the cursor from those of the schema; pressed again, it goes on to the next that fits. */
+let completing = null;
+function complete(field) {
+  const names = (field.dataset.names || "").split(" "), end = field.selectionStart;
+  if (!completing || completing.field !== field || completing.end !== end) {
+    const typed = /\w*$/.exec(field.value.slice(0, end))[0];
+    completing = { field, start: end - typed.length, typed, at: -1 };
+  }
+  const fitting = names.filter((name) => name && name.toLowerCase().startsWith(completing.typed.toLowerCase()));
+  if (!fitting.length) { say("No table or column begins so"); completing = null; return; }
+  completing.at = (completing.at + 1) % fitting.length;
+  field.setRangeText(fitting[completing.at], completing.start, end, "end");
+  completing.end = field.selectionStart;
+  say(fitting[completing.at]);
+  field.dispatchEvent(new Event("input"));
 }
 
 /* ── small things ───────────────────────────────────────────────────────────────────────────────────────────── */
@@ -228,5 +256,13 @@ if (told && first && !told.closest("#answer")) say(told.dataset.say);
 countChosen();
 const letters = find("#letters");
 if (letters) letters.checked = localStorage.getItem("letters") !== "off";
-const token = find("#token");
-if (token && location.hash.startsWith("#sqlc_")) { token.value = location.hash.slice(1); history.replaceState({}, "", location.pathname); token.form.requestSubmit(); }
+/* A link with a token logs in, also where the login page is open already and only the part after # changes. */
+function logInByLink() {
+  const token = find("#token");
+  if (!token || !location.hash.startsWith("#sqlc_")) return;
+  token.value = location.hash.slice(1);
+  history.replaceState({}, "", location.pathname);
+  token.form.requestSubmit();
+}
+addEventListener("hashchange", logInByLink);
+logInByLink();

@@ -1,0 +1,93 @@
+"""README keeps its promises: the session is what the commands print, pictures and figures are the repository's."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model_endpoints import Handler, serving
+from sqlcrystal.benchmarks.quarry import load
+from sqlcrystal.models.recording import Recording
+from sqlcrystal.serving.demo import RECORDING, RecordedReplies, _beside
+from sqlcrystal.types import Message
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MOST_LINES = 100
+
+
+@contextmanager
+def recorded_endpoint() -> Iterator[str]:
+    """An endpoint that replies as the small model was recorded to, with the tokens that it took."""
+    with Recording(_beside(RECORDING)) as recording:
+        replies = RecordedReplies(recording.entries())
+
+    def answer(handler: Handler, body: dict[str, Any], _: int) -> None:
+        said = replies.chat([Message(each["role"], each["content"]) for each in body["messages"]])
+        choice = {"message": {"role": "assistant", "content": said.text}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": said.prompt_tokens, "completion_tokens": said.completion_tokens}
+        handler.reply(200, json.dumps({"choices": [choice], "usage": usage}).encode())
+
+    with serving(answer) as server:
+        yield f"{server.base_url}#qwen2.5-coder-1.5b"
+
+
+def without_chance(text: str) -> str:
+    """A session without what differs from run to run: ids, seconds, the person, and spaces at the ends of lines."""
+    text = re.sub(r"\b[0-9a-f]{12,16}\b", "ID", text)
+    text = re.sub(r"\d+\.\d s", "SECONDS", text)
+    text = re.sub(r"(by|user) \w+", r"\1 PERSON", text)
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def test_the_session_is_what_the_commands_print(tmp_path: Path) -> None:
+    (session,) = re.findall(r"```console\n(\$ sqlcrystal ask.*?)```", README, re.S)
+    shutil.copy(load().locations["payroll"], tmp_path / "payroll.sqlite")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with recorded_endpoint() as model:
+        settings = {**os.environ, "PATH": path, "SQLCRYSTAL_MODEL": model, "SQLCRYSTAL_CACHE": str(tmp_path / "cache")}
+        for step in re.split(r"^\$ ", session, flags=re.M)[1:]:
+            command, _, told = step.partition("\n")
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=tmp_path, env=settings, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+            printed = without_chance(done.stdout)
+            for part in told.split("...\n"):
+                assert without_chance(part).strip() in printed, printed
+
+
+def test_its_figures_are_those_of_the_bundled_report() -> None:
+    summary = json.loads((ROOT / "studies" / "reports" / "quarry" / "summary.json").read_text(encoding="utf-8"))
+    low, high = summary["lift_ci_pp"]
+    told = (f"{summary['p0']:.1f} %", f"{summary['pm']:.1f} %", f"{summary['lift_pp']:.1f} points more")
+    assert [figure for figure in (*told, f"{low:.1f} to {high:.1f}") if figure not in " ".join(README.split())] == []
+    profile = next(each for each in summary["contrasts"] if (each["a"], each["b"]) == ("none", "profile"))
+    ends = " to ".join(f"{end:.1f}" for end in profile["ci_pp"])
+    assert f"{profile['delta_pp']:.1f} points ({ends})" in " ".join(README.split())
+
+
+def test_it_is_read_to_its_end_and_defines_its_letters() -> None:
+    assert len(README.splitlines()) <= MOST_LINES
+    assert max(map(len, README.splitlines())) <= 160
+    assert not re.findall(r"\bP_[0KME]\b|\bCR\b", README)
+    assert README.index("docs/pictures/") < README.index("make demo") < README.index("sqlcrystal ask")
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"docs/pictures/[\w-]+\.png", README))))
+def test_every_picture_is_there(name: str) -> None:
+    assert (ROOT / name).is_file()
+
+
+@pytest.mark.parametrize("page", ["start", "measure", "reproduce", "design", "tutorial/ask", "cookbook/deploy"])
+def test_every_guide_opens_with_what_its_reader_will_have(page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert re.match(r"# [^\n]+\n\nAt the end of this page ", text)
