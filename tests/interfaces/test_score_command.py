@@ -177,7 +177,7 @@ def spoil(workspace: Workspace, what: str) -> list[object]:
         ("predictions not utf-8", "p.sql: not UTF-8"),
         ("questions not utf-8", "questions.jsonl: not UTF-8"),
         ("a folder for a file", "cannot be read"),
-        ("unknown rule", "rule: unknown value 'exact'; choose from bag, bird, subset, test-suite"),
+        ("unknown rule", "rule: unknown value 'exact'; choose from bag, bird, instances, subset, test-suite"),
         ("no folder for the csv", "--out: there is no folder"),
     ],
 )

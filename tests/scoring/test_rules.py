@@ -139,5 +139,7 @@ def test_verdict_kinds_are_kept_apart(gold: Execution, predicted: Execution, kin
 
 
 def test_an_unknown_rule_names_the_choices() -> None:
-    with pytest.raises(ConfigError, match="rule: unknown value 'exact'; choose from bag, bird, subset, test-suite"):
+    with pytest.raises(
+        ConfigError, match="rule: unknown value 'exact'; choose from bag, bird, instances, subset, test-suite"
+    ):
         compare(rows((1,)), rows((1,)), "exact")
