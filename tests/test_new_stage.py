@@ -109,7 +109,7 @@ def test_a_service_finds_cards_by_the_retriever_of_its_settings_and_shows_a_new_
         answer = crystal.ask(ASKED, by="ada")
         [used] = answer.cards
         assert used.id == crystal.store.bank.cards("shop")[1].id
-        assert "[Riddles about similar solved questions]\n" in prompt_text(crystal.desk.model.prompts[0])  # type: ignore[attr-defined]
+        assert "[Riddles about similar solved questions]\n" in prompt_text(crystal.workspace.model.prompts[0])  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", ["nearest", "foreign"])

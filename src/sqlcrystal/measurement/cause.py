@@ -35,7 +35,7 @@ class FlipCause(Struct, frozen=True, kw_only=True):
     """Cards whose absence alone takes the change back; none where only several together made it."""
 
 
-class CardEffect(Struct, frozen=True, kw_only=True):
+class CardCause(Struct, frozen=True, kw_only=True):
     """How often a card stood in the window of a change, and how often it was a cause of it."""
 
     in_fixes: int
@@ -61,7 +61,7 @@ def flip_causes(rows: Iterable[LeftOut]) -> tuple[FlipCause, ...]:
     )
 
 
-def card_effects(causes: Iterable[FlipCause]) -> dict[CardId, CardEffect]:
+def card_effects(causes: Iterable[FlipCause]) -> dict[CardId, CardCause]:
     """Count for every card the changes it stood beside, and those that it made."""
     beside: Counter[tuple[CardId, str]] = Counter()
     made: Counter[tuple[CardId, str]] = Counter()
@@ -69,7 +69,7 @@ def card_effects(causes: Iterable[FlipCause]) -> dict[CardId, CardEffect]:
         beside.update((card, flip.verdict) for card in flip.window)
         made.update((card, flip.verdict) for card in flip.causes)
     return {
-        card: CardEffect(
+        card: CardCause(
             in_fixes=beside[card, "fix"],
             in_breaks=beside[card, "break"],
             fixed=made[card, "fix"],

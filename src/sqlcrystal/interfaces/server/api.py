@@ -21,7 +21,7 @@ from sqlcrystal.interfaces.server.replies import (
     with_pings,
 )
 from sqlcrystal.interfaces.server.schemas import listed, model_of
-from sqlcrystal.interfaces.server.work import Asked
+from sqlcrystal.interfaces.server.work import OpenQuestion
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.documents import (
     CardDocument,
@@ -67,13 +67,13 @@ STREAM: dict[int | str, dict[str, Any]] = {
 # ── bodies ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Body(BaseModel):
+class RequestBody(BaseModel):
     """A request body: an unknown key is a mistake, not a wish."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class AskBody(Body):
+class AskBody(RequestBody):
     """A question; the database may be left out where the token sees only one."""
 
     question: Annotated[str, Field(min_length=1, max_length=10_000)]
@@ -81,7 +81,7 @@ class AskBody(Body):
     memory: bool | None = None
 
 
-class NoteBody(Body):
+class NoteBody(RequestBody):
     """A verdict's note."""
 
     note: Text = ""
@@ -99,14 +99,14 @@ class CorrectBody(NoteBody):
     sql: Sql
 
 
-class RunBody(Body):
+class RunBody(RequestBody):
     """One read-only statement."""
 
     sql: Sql
     database: Name | None = None
 
 
-class CardBody(Body):
+class CardBody(RequestBody):
     """The changes to a card."""
 
     status: Literal[CardStatus.ACTIVE, CardStatus.DISABLED] | None = None
@@ -116,7 +116,7 @@ class CardBody(Body):
     reason: Text = ""
 
 
-class RevokeBody(Body):
+class RevokeBody(RequestBody):
     """The verifier whose cards are taken out: at least one of by, signal, since."""
 
     database: Name | None = None
@@ -126,7 +126,7 @@ class RevokeBody(Body):
     reason: Text = ""
 
 
-class TokenBody(Body):
+class TokenBody(RequestBody):
     """A new token: its holder, and scopes on databases."""
 
     person: Annotated[str, Field(min_length=1, max_length=100)]
@@ -158,7 +158,7 @@ def _written(answer: ServedAnswer) -> dict[str, Any]:
     return answer.limited(ROWS_SHOWN).document()
 
 
-async def _events(asked: Asked) -> AsyncIterator[bytes]:
+async def _events(asked: OpenQuestion) -> AsyncIterator[bytes]:
     async for kind, data in with_pings(asked):
         if kind == "ping":
             yield b": waiting\n\n"

@@ -17,7 +17,7 @@ from sqlcrystal.escaping import fenced, visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
 from sqlcrystal.interfaces.server.replies import ERRORS, Working, event_stream, json_reply, with_pings
-from sqlcrystal.interfaces.server.work import Asked
+from sqlcrystal.interfaces.server.work import OpenQuestion
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.crystal import Crystal
 
@@ -98,7 +98,7 @@ async def completions(body: ChatBody, door: Door, work: Working) -> Response:
     )
 
 
-async def _chunks(asked: Asked, name: str) -> AsyncIterator[bytes]:
+async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
     def chunk(delta: Mapping[str, object], *, finish: str | None = None, **more: object) -> bytes:
         document = {
             "id": name,

@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
 
-from sqlcrystal.interfaces.server.work import Asked, Work
+from sqlcrystal.interfaces.server.work import OpenQuestion, Work
 
 PING_SECONDS = 15.0
 
@@ -67,7 +67,7 @@ def event_stream(steps: AsyncIterator[bytes]) -> StreamingResponse:
     return StreamingResponse(steps, media_type="text/event-stream", headers=headers)
 
 
-async def with_pings(asked: Asked) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def with_pings(asked: OpenQuestion) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """The steps of an answer; an empty one now and then, so that nobody on the way takes silence for the end."""
     events = asked.events()
     coming: asyncio.Future[tuple[str, dict[str, Any]]] | None = None

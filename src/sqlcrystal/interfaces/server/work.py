@@ -80,7 +80,7 @@ class Queue:
             moved(ahead)
 
 
-class Asked:
+class OpenQuestion:
     """One question under way; its steps wait for the caller, who may leave."""
 
     def __init__(self, door: "Crystal", question: str, database: str, *, memory: bool | None, watched: bool) -> None:
@@ -128,7 +128,7 @@ class Work:
         self.settings = settings
         self.metrics = metrics
         self._queues: dict[str, Queue] = {}
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[str, OpenQuestion] = {}
         self._answering = ThreadPoolExecutor(max_workers=64, thread_name_prefix="answer")
         self._quick = ThreadPoolExecutor(max_workers=16, thread_name_prefix="reading")
         # Writers wait for each other; on threads of their own, so that no reader and no token waits with them.
@@ -161,7 +161,7 @@ class Work:
 
     def ask(
         self, door: "Crystal", question: str, *, database: str, memory: bool | None = None, watched: bool = True
-    ) -> Asked:
+    ) -> OpenQuestion:
         """Begin to answer for a caller; goes on when they leave.
 
         Steps between the first and the last are told only where they are watched.
@@ -171,7 +171,7 @@ class Work:
         queue = self._queue(database)
         if queue.full:
             raise Busy(f"database {database!r}: {queue.waiting} questions are waiting already; try again soon")
-        asked = Asked(door, question, database, memory=memory, watched=watched)
+        asked = OpenQuestion(door, question, database, memory=memory, watched=watched)
         asked.steps.put_nowait(("begun", {"ticket": asked.ticket}))
         self._asked[asked.ticket] = asked
         asked.task = asyncio.get_running_loop().create_task(self._answer(asked, queue))
@@ -234,7 +234,7 @@ class Work:
         future.add_done_callback(done)
         return future
 
-    async def _answer(self, asked: Asked, queue: Queue) -> None:
+    async def _answer(self, asked: OpenQuestion, queue: Queue) -> None:
         loop = asyncio.get_running_loop()
 
         def step(happened: "Event") -> None:
@@ -265,7 +265,7 @@ class Work:
             self._asked.pop(asked.ticket, None)
             asked.steps.put_nowait(END)
 
-    def _count(self, asked: Asked, answer: "ServedAnswer") -> None:
+    def _count(self, asked: OpenQuestion, answer: "ServedAnswer") -> None:
         if self.metrics is None:
             return
         ends = {"error": bool(answer.error), "replayed": answer.replayed, "repaired": answer.repaired, "answered": True}
@@ -274,7 +274,7 @@ class Work:
         self.metrics.tokens.labels(asked.database, "prompt").inc(answer.prompt_tokens)
         self.metrics.tokens.labels(asked.database, "completion").inc(answer.completion_tokens)
 
-    def _fail(self, asked: Asked, error: BaseException) -> None:
+    def _fail(self, asked: OpenQuestion, error: BaseException) -> None:
         asked.error = error
         if self.metrics is not None:
             self.metrics.answers.labels(asked.database, type(error).__name__).inc()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sqlcrystal.ledger.records import Arm
-from sqlcrystal.measurement.cause import CardEffect, FlipCause, card_effects, flip_causes
+from sqlcrystal.measurement.cause import CardCause, FlipCause, card_effects, flip_causes
 from sqlcrystal.study.report.arm_rows import arm_columns, arm_row, cards_per_seed, grouped, label, told
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.table import Body
@@ -69,7 +69,7 @@ def cards(facts: Facts) -> Body | None:
     return Body(columns=columns, rows=rows, note=note)
 
 
-def _card_row(question: str, database: str, effect: CardEffect) -> Row:
+def _card_row(question: str, database: str, effect: CardCause) -> Row:
     counts = (effect.broke, effect.in_breaks, effect.fixed, effect.in_fixes)
     return question, database, *map(number, counts)
 
