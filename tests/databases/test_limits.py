@@ -16,7 +16,7 @@ from memory import forget_the_peak, peak_megabytes
 from sqlcrystal.databases import open_database
 from sqlcrystal.databases.duckdb import MAX_CHILDREN, DuckdbDatabase
 from sqlcrystal.databases.limits import MAX_MESSAGE
-from sqlcrystal.databases.sqlite import SqliteDatabase, weigh
+from sqlcrystal.databases.sqlite import MAX_FAST_CHARACTERS, MAX_FAST_WEIGHT, SqliteDatabase, weigh
 from sqlcrystal.types import Failure, FailureKind, Rows
 
 LIMIT = 1.0
@@ -219,6 +219,12 @@ def test_the_weight_of_a_statement_is_no_less_than_the_copies_sqlite_makes(
         steps = ", ".join(f"t{n + 1} AS (SELECT {'+'.join('x' * width)} AS x FROM t{n})" for n in range(depth))
         sql = f"WITH t0 AS (SELECT 1 AS x), {steps} SELECT x FROM t{depth}"
     assert weigh(sql, lambda _: None).size >= width**depth
+
+
+def test_one_query_that_names_its_columns_at_many_places_is_heavy() -> None:
+    sql = f"SELECT id{'+id' * 800} FROM team ORDER BY {','.join(['1'] * 700)}"
+    assert len(sql) < MAX_FAST_CHARACTERS
+    assert weigh(sql, lambda _: None).size > MAX_FAST_WEIGHT
 
 
 BOUNDED = {

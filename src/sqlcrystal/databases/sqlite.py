@@ -35,6 +35,8 @@ MAX_FAST_WEIGHT = 300_000
 """SQLite copies an expression to wherever its column is named: beyond so many copies a child prepares the statement."""
 MAX_FAST_CHARACTERS = 4000
 """Longer statements may take long to plan (400 windows: seconds, 1,900: minutes), which no clock interrupts."""
+SHORT = {0: 1000, 1: 1000, 2: 300}
+"""So short, one query or one inside another makes 125,000 copies at most, however its names are spread."""
 _TOLD = "type IN ('table', 'view') AND sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 _MULTIPLYING = """
 SELECT name, sql FROM sqlite_master
@@ -137,6 +139,8 @@ class SqliteDatabase:
 
     def _is_light(self, sql: str, weight: "Weight | None") -> bool:
         """Tell whether the statement is prepared at once, by a guess that never errs on the side of lightness."""
+        if weight is None and not self._multiplying and len(sql) <= SHORT.get(sql.lower().count("select"), 0):
+            return True
         return (weight or weigh(sql, self._multiplying.get)).size <= MAX_FAST_WEIGHT
 
     def _look_at_the_schema(self) -> tuple[Mapping[str, "Weight"], bool]:
