@@ -17,7 +17,10 @@ from sqlcrystal.study.report.write import write_report
 STUDIES = Path(__file__).resolve().parents[1] / "studies"
 REPORTS = STUDIES / "reports"
 RECORDED = {
-    "W0": ("transfer", "replay", "retention", "rerun"),
+    "W0": ("transfer", "replay", "retention", "rerun", "paraphrase", "paraphrase-others", "paraphrase-none"),
+    "k=1": ("transfer",),
+    "k=10": ("transfer",),
+    "permuted": ("transfer",),
     "none": ("transfer", "repair", "engine-repair"),
     "profile": ("transfer",),
     "profile W0": ("transfer",),
