@@ -196,6 +196,7 @@ def is_late(database: Database, sql: str, *, limit: float, late: float) -> bool:
 
 def fuzz(engine: str, server: Server, count: int, seed: int, *, owner: bool = False) -> dict[str, Any]:
     """Run so many statements; everything that should not have happened, with the statement it happened to."""
+    before = peak_megabytes(), peak_megabytes_of_children()
     with short_folder("fuzz") as folder:
         folder.chmod(0o777)
         with watching(engine, server, folder) as canaries:
@@ -209,7 +210,7 @@ def fuzz(engine: str, server: Server, count: int, seed: int, *, owner: bool = Fa
         "kinds": dict(fuzzing.kinds),
         "wrong": fuzzing.wrong,
         "slowest": round(fuzzing.slowest, 2),
-        "megabytes": [peak_megabytes(), peak_megabytes_of_children()],
+        "megabytes": [peak_megabytes() - before[0], peak_megabytes_of_children() - before[1]],
     }
 
 

@@ -15,7 +15,7 @@ from sqlcrystal.config import StudyFile, parse_study
 from sqlcrystal.errors import DataError, ModelRejected, ModelUnavailable
 from sqlcrystal.models.recording import request_key
 from sqlcrystal.study.opening import run_study
-from sqlcrystal.study.run import Reporter
+from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.types import Completion, Message, Sampling
 from study_player import Player
 

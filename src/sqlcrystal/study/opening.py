@@ -29,7 +29,8 @@ from sqlcrystal.study.design import design
 from sqlcrystal.study.freezing import FrozenDesign, freeze, preregistration
 from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.perform import Performer
-from sqlcrystal.study.run import Reporter, Runner, RunResult, StudyWorkers
+from sqlcrystal.study.reporter import Reporter
+from sqlcrystal.study.run import Runner, RunResult, StudyWorkers
 from sqlcrystal.study.units import Batch, batches
 from sqlcrystal.study.world import World
 from sqlcrystal.version import __version__

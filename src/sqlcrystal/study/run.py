@@ -18,21 +18,8 @@ from sqlcrystal.ledger.log import Logs
 from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.study.holdings import Holding, Holdings, Performed
 from sqlcrystal.study.perform import Performer
+from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.study.units import Batch, Collection, Unit
-
-
-class Reporter:
-    """Is told how far a run is; this one passes nothing on."""
-
-    def start(self, total: int) -> None:
-        """Say how many units lie ahead."""
-
-    def step(self, label: str) -> None:
-        """Say that one more unit of the named stretch is done."""
-
-    def note(self, text: str) -> None:
-        """Say something that is worth a line."""
-
 
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
