@@ -50,6 +50,7 @@ class Watched:
         """No sideways scroll, and nothing serious that axe-core finds."""
         from axe_playwright_python.sync_playwright import Axe
 
+        self.tab.wait_for_load_state("load")  # after a click; before its style has come, a page is as wide as it likes
         assert self.tab.evaluate("document.documentElement.scrollWidth") <= self.width, self.tab.url
         # The tool's script is put in by the driver, which the page's own policy rightly refuses to a page.
         found = Axe().run(self.tab).response["violations"]
