@@ -24,7 +24,7 @@ from sqlcrystal.types import Question, Rows
 
 
 class RuleBits(Struct, frozen=True):
-    """What every rule says of one SQL; `kind` is set when the SQL or its gold gave no rows to compare."""
+    """The verdicts of every rule on one SQL; `kind` is set when the SQL or its gold gave no rows to compare."""
 
     rules: dict[str, bool]
     kind: str = ""
@@ -58,7 +58,7 @@ class GoldOracle:
         self._judged: SingleFlight[tuple[tuple[str, str], str], RuleBits] = SingleFlight()
 
     def judge(self, question: Question, sql: str | None) -> RuleBits:
-        """What every rule says."""
+        """Tell what every rule says."""
         if sql is None:
             return self._without_sql
         case = self._cases[question.key]

@@ -1,4 +1,4 @@
-"""What every engine's description of its tables has in common."""
+"""The common part of every engine's description of its tables."""
 
 import re
 from collections.abc import Iterable

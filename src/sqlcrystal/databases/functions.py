@@ -18,7 +18,7 @@ PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 
 
 class Catalogue(NamedTuple):
-    """What a live database says of its functions."""
+    """The functions of a live database, by its own catalogue."""
 
     purity: Mapping[str, bool] = {}
     """For each name, whether every function of that name is pure."""

@@ -43,7 +43,7 @@ _PARTS = _node_types()
 
 
 class Statement(Struct, frozen=True):
-    """What may run, in the words the engine gets."""
+    """A statement that may run, in the words the engine gets."""
 
     text: str
     inspection: bool = False
@@ -54,7 +54,7 @@ class Statement(Struct, frozen=True):
 
 
 class DatabaseRules(Struct, frozen=True):
-    """What one database adds to the rules of its dialect."""
+    """Rules of one database beyond those of its dialect."""
 
     functions: Functions | None = None
     inspect: bool = False

@@ -1,4 +1,4 @@
-"""What a result may weigh, and how rows are gathered within it and turned into plain cells."""
+"""Limits on the weight of a result: rows are gathered within them and turned into plain cells."""
 
 import datetime
 import json
@@ -24,7 +24,7 @@ class TooLarge(Exception):
 
 
 def first_line(text: str) -> str:
-    """What an engine says of a failure, in one line of bounded length."""
+    """Tell what an engine says of a failure, in one line of bounded length."""
     start = text[: 2 * MAX_MESSAGE].strip()
     line = start.splitlines()[0] if start else ""
     return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"

@@ -108,7 +108,7 @@ def grammar(dialect: str) -> str:
 
 @cache
 def language(dialect: str) -> Dialect:
-    """What writes a tree in this dialect: by its name, sqlglot would make one for every statement."""
+    """Tell what writes a tree in this dialect: by its name, sqlglot would make one for every statement."""
     return Dialect.get_or_raise(grammar(dialect))
 
 

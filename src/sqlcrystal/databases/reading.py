@@ -140,7 +140,7 @@ class _Rebuilding:
         return kind, raw
 
     def _space(self, before: Token, token: Token, left: tuple[str, str], right: tuple[str, str]) -> str:
-        """What stands between two tokens; nothing only where no engine could then read them as one."""
+        """Tell what stands between two tokens; nothing only where no engine could then read them as one."""
         gap = self._between(before.end + 1, token.start)
         if left[0] == "prefixed" and right[0] in {"quoted", "prefixed"} and self._engine.strings_go_on:
             raise Unreadable("a string with escapes goes on in another")
@@ -183,13 +183,13 @@ class _Rebuilding:
 
 @cache
 def _gap(line_remarks: tuple[str, ...]) -> re.Pattern[str]:
-    """What may stand between two tokens."""
+    """Tell what may stand between two tokens."""
     return re.compile(rf"(?:{'|'.join([_SPACE, *line_remarks, _BLOCK])})*", re.DOTALL)
 
 
 @cache
 def _piece(quoted: str, digits_begin_names: bool) -> re.Pattern[str]:
-    """What one token may be."""
+    """Tell what one token may be."""
     words = _WORDS + (_DIGITS_FIRST if digits_begin_names else "")
     return re.compile(rf"(?P<word>{words})|(?P<number>{_NUMBER})|(?P<quoted>{quoted})|(?P<sign>{_SIGNS})", re.DOTALL)
 

@@ -48,7 +48,7 @@ class ServerLock(Protocol):
         ...
 
     def privileges(self, connection: Any) -> str | None:
-        """What the account may do beyond reading, and the statement that makes a proper reader; None if nothing."""
+        """Name what the account may do beyond reading, and the statement for a proper reader; None if nothing."""
         ...
 
     def functions(self, connection: Any) -> Catalogue:
@@ -72,7 +72,7 @@ class ServerLock(Protocol):
         ...
 
     def classify(self, error: Exception) -> FailureKind | None:
-        """What the error says of the statement; None when it says something of the server instead."""
+        """Tell what the error says of the statement; None when it says something of the server instead."""
         ...
 
     def types(self, inspector: Any, /) -> list[str]:
@@ -189,7 +189,7 @@ class ServerDatabase:
         return msgspec.structs.replace(result, seconds=perf_counter() - start)
 
     def _failed(self, connection: PoolProxiedConnection, error: Exception, *, late: bool) -> Failure:
-        """What the driver's error says of the statement, unless it says something of the server."""
+        """Tell what the driver's error says of the statement, unless it says something of the server."""
         kind = self._lock.classify(error)
         if kind is not None:
             return Failure(kind, _first_line(error))

@@ -28,7 +28,7 @@ TICK = 0.05
 
 
 class Lane(Struct, frozen=True):
-    """What a statement may take: the fast lane is for most, and nothing in it can run on for long."""
+    """Limits on one statement: the fast lane is for most, and nothing in it can run on for long."""
 
     max_value: int
     max_pattern: int

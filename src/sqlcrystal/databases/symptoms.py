@@ -1,4 +1,4 @@
-"""What the engine shows of a query that is probably wrong: the one signal that needs neither gold nor a person.
+"""Signs by which the engine shows a query that is probably wrong: they need neither gold nor a person.
 
 An error, no rows, nothing but NULL or zero, or a literal that its column does not hold. A right answer may be empty,
 and a wrong one may show nothing at all, so a symptom is a reason to look again, never a verdict.

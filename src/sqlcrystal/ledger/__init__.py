@@ -1,1 +1,1 @@
-"""What a run writes into its folder: the ledger, the results, the logs; and who may write there."""
+"""The folder of a run: the ledger, the results, the logs; and the lock on writing there."""

@@ -51,7 +51,7 @@ def _refuse_another(folder: Path, study: StudyFile) -> None:
 
 
 def _identity(key: str, value: Any) -> Any:
-    """What of a key tells one study from another: nothing of where files lie, or of what may grow."""
+    """Tell what of a key tells one study from another: nothing of where files lie, or of what may grow."""
     if key == "default" and isinstance(value, dict):
         return {name: part for name, part in value.items() if name not in ("settings", "seeds")}
     if key in ("model", "benchmark", "embedder"):

@@ -147,7 +147,7 @@ class Preregistration(Struct, frozen=True, kw_only=True):
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What was run, by which version, on what."""
+    """The record of a run: its study, version and benchmark."""
 
     study: str
     digest: str

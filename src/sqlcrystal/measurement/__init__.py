@@ -1,1 +1,1 @@
-"""What the bank is worth: the three settings kept apart, the ratio, and honest statistics."""
+"""The worth of the bank: the three settings kept apart, the ratio, and honest statistics."""

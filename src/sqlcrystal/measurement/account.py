@@ -29,7 +29,7 @@ class Spent(JudgedQuestion, RepairedQuestion, Protocol):
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """What one question costs under a configuration, on average."""
+    """The average cost of one question under a configuration."""
 
     n: int
     calls: float
@@ -43,7 +43,7 @@ class Serving(Struct, frozen=True, kw_only=True):
 
 
 class Construction(Struct, frozen=True, kw_only=True):
-    """What building a bank cost, per seed; marginal leaves out the first attempts, which serving makes anyway."""
+    """The cost of building a bank, per seed; marginal leaves out the first attempts, which serving makes anyway."""
 
     prompt: float
     completion: float
@@ -114,7 +114,7 @@ def _calls_until(row: Spent, limit: int) -> float:
 
 
 def construction(rows: Sequence[Spent], *, first_attempts: Mapping[str, Tokens]) -> Construction | None:
-    """What a collection cost; `first_attempts` holds the tokens of a bare call per question, where one was made."""
+    """Add up the cost of a collection; `first_attempts` holds the tokens of a bare call per question."""
     if not rows:
         return None
     places: defaultdict[str, list[Tokens]] = defaultdict(list)

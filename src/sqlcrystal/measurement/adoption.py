@@ -94,7 +94,7 @@ def _opens(token: Token | None) -> bool:
 
 
 def new_elements(pair: Pair, dialect: str = "sqlite") -> frozenset[str]:
-    """What the second answer says that the first did not."""
+    """Tell what the second answer says that the first did not."""
     return elements(pair.after.sql, dialect) - elements(pair.before.sql, dialect)
 
 

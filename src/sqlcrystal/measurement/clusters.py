@@ -51,7 +51,7 @@ def too_alike(table: QuestionTable) -> str:
 
 
 def cr2(sums: Floats, sizes: Floats) -> Floats:
-    """What each database adds to the error of the pooled mean; the squares add up to the CR2 variance.
+    """Tell what each database adds to the error of the pooled mean; the squares add up to the CR2 variance.
 
     Bell and McCaffrey's adjustment: the residual of a database that holds the share h of all pairs is pulled towards
     zero, and divided by the root of 1 - h to make up for it.

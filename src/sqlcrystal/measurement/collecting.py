@@ -1,4 +1,4 @@
-"""What collecting yields and takes: first attempts, repairs, votes, further passes, and its checks as detectors."""
+"""Yield and cost of collecting: first attempts, repairs, votes, further passes, and its checks as detectors."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -146,7 +146,7 @@ def _shared(rows: Sequence[Watched], accepted: Sequence[Watched], by_oracle: Seq
 
 
 class CallProfile(Struct, frozen=True, kw_only=True):
-    """What answering and repairing one question takes, from the paper's account or a pilot's ledger."""
+    """The cost of answering and repairing one question, from the paper's account or a pilot's ledger."""
 
     name: str
     answer_tokens: float

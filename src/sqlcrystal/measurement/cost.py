@@ -11,7 +11,7 @@ from sqlcrystal.measurement.outcomes import PairedOutcomes
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """What the user expects of the future; every figure is an assumption and is printed with the result."""
+    """The user's expectations of the future; every figure is an assumption and is printed with the result."""
 
     recurrence: float
     """Share of future questions that repeat a banked one."""
@@ -24,7 +24,7 @@ class Workload(Struct, frozen=True, kw_only=True):
 
 
 class WorkloadLift(Struct, frozen=True, kw_only=True):
-    """What memory adds to a workload of recurring and new questions, in points, with a 95 % interval over databases."""
+    """The lift on a workload of recurring and new questions, in points, with a 95 % interval over databases."""
 
     value_pp: float
     low_pp: float | None

@@ -62,7 +62,7 @@ class Pair:
 
     @property
     def verdict(self) -> str:
-        """What the change did: fix, break, or nothing."""
+        """Tell what the change did: fix, break, or nothing."""
         if self.before.right == self.after.right:
             return "same"
         return "fix" if self.after.right else "break"
@@ -86,7 +86,7 @@ def breaks(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def to_outcomes(pairs: Sequence[Pair]) -> PairedOutcomes:
-    """What the statistics work on: the pairs that could be judged on both sides."""
+    """Tell what the statistics work on: the pairs that could be judged on both sides."""
     if not pairs:
         raise DataError("no question was answered under both arms")
     judged = [pair for pair in pairs if pair.evaluable]
@@ -232,7 +232,7 @@ def overlap(pairs: Sequence[Pair], other: Iterable[Answered], *, seeds: Sequence
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """What a change did within one stratum, accuracies in percent."""
+    """The effect of a change within one stratum, accuracies in percent."""
 
     name: str
     n: int

@@ -23,7 +23,7 @@ RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method works on: sums of differences, in points, and of pairs, per question and per database."""
+    """The data of a method: sums of differences, in points, and of pairs, per question and per database."""
 
     table: QuestionTable
     rng: np.random.Generator

@@ -1,4 +1,4 @@
-"""What memory adds in service: a difference of two shares with an interval that holds at every look.
+"""The live lift: a difference of two shares with an interval that holds at every look.
 
 People look every day and stop when they like what they see, which an interval of fixed sample does not survive. This
 one is a confidence sequence: with the chance of 95 % it holds the truth at *all* looks together. docs/adr/0009 has the

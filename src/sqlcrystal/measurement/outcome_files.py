@@ -140,7 +140,7 @@ def _rows(path: Path, needed: Sequence[str]) -> Iterator[Line]:
 
 
 def _hint(columns: Sequence[str]) -> str:
-    """What somebody meant who gave the other kind of file."""
+    """Tell what somebody meant who gave the other kind of file."""
     if set(SCORE_COLUMNS) <= set(columns):
         return ". This is a file of `sqlcrystal score --out`: give a second one to compare it with"
     if set(PAIR_COLUMNS) <= set(columns):

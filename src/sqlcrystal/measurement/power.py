@@ -1,4 +1,4 @@
-"""What a study can find out before it is run: power, detectable lift, expected intervals, and the size a lift needs.
+"""The power of a study before it is run: detectable lift, expected intervals, and the size that a lift needs.
 
 Closed forms answer at once and for any size; simulated studies with the same truth (`simulation`) check them and show
 what the interval will look like.
@@ -44,7 +44,7 @@ class PlannedStudy(Struct, frozen=True, kw_only=True):
 
 
 class Forecast(Struct, frozen=True, kw_only=True):
-    """What a design can tell, in percentage points."""
+    """The resolution of a design, in percentage points."""
 
     design: PlannedStudy
     n_questions: int
@@ -61,7 +61,7 @@ class Forecast(Struct, frozen=True, kw_only=True):
 
 
 class ExpectedInterval(Struct, frozen=True, kw_only=True):
-    """What simulated studies of a design report, by one method; intervals are medians of their ends."""
+    """The reports of simulated studies of a design, by one method; intervals are medians of their ends."""
 
     method: str
     studies: int
@@ -168,7 +168,7 @@ def _with(design: PlannedStudy, dimension: Dimension, size: int) -> PlannedStudy
 def expected(
     truth: Truth, design: PlannedStudy, *, method: str, studies: int, rng: np.random.Generator, resamples: int = 500
 ) -> ExpectedInterval:
-    """What simulated studies of the design report."""
+    """Tell what simulated studies of the design report."""
     parts = [
         intervals(batch, method=method, rng=rng, resamples=resamples)
         for batch in _simulated(truth, design, studies, rng)

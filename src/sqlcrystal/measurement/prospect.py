@@ -37,7 +37,7 @@ class Curve(Struct, frozen=True, kw_only=True):
 
 
 class Prospect(Struct, frozen=True, kw_only=True):
-    """What a design can tell, what its intervals will look like, what a lift needs, and what it costs."""
+    """The resolution of a design, its expected intervals, the size that a lift needs, and the cost."""
 
     truth: str
     forecast: Forecast

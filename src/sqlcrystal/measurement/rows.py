@@ -1,4 +1,4 @@
-"""What every measurement needs to know of an answered question, whatever record holds it; the ledger's outcomes fit."""
+"""The parts of an answered question that every measurement needs; the ledger's outcomes fit."""
 
 from typing import Protocol
 

@@ -29,7 +29,7 @@ class AnsweredQuestion(JudgedQuestion, Protocol):
 
     @property
     def rules(self) -> dict[str, bool]:
-        """What every rule says."""
+        """Tell what every rule says."""
         ...
 
 

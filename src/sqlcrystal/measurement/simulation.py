@@ -18,7 +18,7 @@ MOST_DRAWS = 2_000_000
 
 @dataclass(frozen=True)
 class Population:
-    """What is true in every database of every study: one row per study, one column per database."""
+    """The truth in every database of every study: one row per study, one column per database."""
 
     questions: NDArray[np.int64]
     floor: Floats
@@ -37,7 +37,7 @@ class Population:
 
 @dataclass(frozen=True)
 class Studies:
-    """What simulated studies observe: per study and database, in points and pairs; and question by question."""
+    """Observations of simulated studies: per study and database, in points and pairs; and question by question."""
 
     sums: Floats
     sizes: Floats

@@ -27,7 +27,7 @@ class DatabaseTruth(Struct, frozen=True, kw_only=True):
 
     @property
     def lift(self) -> float:
-        """What memory adds."""
+        """Tell what memory adds."""
         return self.fixed - self.broke
 
     def moved_by(self, lift: float) -> "DatabaseTruth":

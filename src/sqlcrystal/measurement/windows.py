@@ -1,4 +1,4 @@
-"""What windows show: how far two arms differ in them, and how broadly a bank is used. Co-occurrence, not causes."""
+"""Windows of cards: how far two arms differ in them, and how broadly a bank is used. Co-occurrence, not causes."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -44,7 +44,7 @@ LARGELY = 0.5
 
 
 class Windows(Struct, frozen=True, kw_only=True):
-    """What two arms showed for the same questions."""
+    """The windows of two arms for the same questions."""
 
     same: Share
     """Pairs in which both show the same cards."""
@@ -109,7 +109,7 @@ def card_use(*, bank: Collection[CardId], answers: Iterable[Answered], fixed: It
 
 
 def _top_tenth(ordered: Sequence[int]) -> float:
-    """What the first tenth of the cards has; of a card that is in it by a part, that part."""
+    """Tell what the first tenth of the cards has; of a card that is in it by a part, that part."""
     whole, part = divmod(len(ordered), 10)
     return sum(ordered[:whole]) + (part / 10 * ordered[whole] if part else 0.0)
 

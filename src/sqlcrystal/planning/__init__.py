@@ -1,1 +1,1 @@
-"""What a study will cost and what it will be able to tell, before it is run."""
+"""The cost and the power of a study, before it is run."""

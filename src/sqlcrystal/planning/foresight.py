@@ -1,4 +1,4 @@
-"""What the held-out questions of a study will be able to tell, said before anything is sent."""
+"""The power of a study's held-out questions, said before anything is sent."""
 
 from collections import Counter
 from collections.abc import Mapping

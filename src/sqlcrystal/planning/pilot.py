@@ -126,7 +126,7 @@ def pilot_family(folder: Path, contrast: str) -> int:
 
 
 def pilot_calls(folder: Path) -> CallProfile:
-    """What a run's ledger says of calls, tokens and seconds."""
+    """Tell what a run's ledger says of calls, tokens and seconds."""
     facts = Facts(read_ledger(folder))
     plain, remembered = facts.rows(facts.bare), facts.rows(facts.default)
     repairs = [row for row in facts.repairs if row.calls > 1]

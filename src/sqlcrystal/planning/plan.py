@@ -1,4 +1,4 @@
-"""What a study will send and cost, before it does: the same units, walked against the recording with nobody to ask.
+"""The calls and the cost of a study, before it is run: the same units, walked against the recording.
 
 What cannot be known yet is guessed from a few rates: the study's own where it has enough, and the plan says so.
 """
@@ -78,7 +78,7 @@ class StudyPlan(Struct, frozen=True, kw_only=True):
 
 
 class Walked(Struct, frozen=True, kw_only=True):
-    """What one batch adds: recorded calls, the lengths of the prompts still to be sent, and guessed calls."""
+    """The part of one batch: recorded calls, the lengths of the prompts still to be sent, and guessed calls."""
 
     batch: Batch
     recorded: int

@@ -172,7 +172,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _stamp(path: Path) -> tuple[str, bool]:
-    """What changes when the file is written, and whether the last write is old enough for that to be sure."""
+    """Tell what changes when the file is written, and whether the last write is old enough for that to be sure."""
     states = [file.stat() for file in _files(path)]
     newest = max(state.st_mtime for state in states)
     stamp = " ".join(f"{state.st_size}:{state.st_mtime_ns}:{state.st_ino}" for state in states)

@@ -137,7 +137,7 @@ def draft_answer(workspace: Workspace, question: Question, *, with_memory: bool)
 def _twin(
     workspace: Workspace, opened: OpenDatabase, draft: Draft, shown: AnswerRecord, arm: ServingArm
 ) -> AnswerRecord | None:
-    """What the other arm answers, for the account only; None where its model failed."""
+    """Tell what the other arm answers, for the account only; None where its model failed."""
     other = ServingArm(memory=not arm.memory, share=arm.share)
     no_card = not draft.retrieved if arm.memory else not FreshMemory(workspace, opened).recall(draft.question)
     if no_card and not draft.replayed:  # without a card both arms ask the very same

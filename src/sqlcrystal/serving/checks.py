@@ -1,4 +1,4 @@
-"""What a team's assertions and external checks say of an answer; with all of them for it, it becomes a card at once."""
+"""A team's assertions and external checks of an answer; with all of them for it, it becomes a card at once."""
 
 import shlex
 from collections.abc import Iterator

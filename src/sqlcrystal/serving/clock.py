@@ -79,12 +79,12 @@ class ClockedDatabase:
         self._database = database
 
     def schema(self) -> str:
-        """What the database tells."""
+        """Tell what the database tells."""
         with _outside("schema"):
             return self._database.schema()
 
     def tables(self) -> Sequence[Table]:
-        """What the database tells, one by one."""
+        """Tell what the database tells, one by one."""
         with _outside("schema"):
             return tables_of(self._database)
 

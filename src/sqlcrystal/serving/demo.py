@@ -60,7 +60,7 @@ _ASKED = re.compile(r"\[Question\]\n(?P<text>.*?)(?:\nHint: [^\n]*)?\n[^\n]*```s
 
 
 class Story(NamedTuple):
-    """What the demo leads through, by the ids of the questions in the benchmark; each over the database it names."""
+    """The steps of the demo by the ids of the benchmark's questions; each over the database it names."""
 
     opening: str
     """Wrong without memory, right with it."""
@@ -164,7 +164,7 @@ class MonthAnswer(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What the store holds when the demo begins: the cards of one split, and a month of answers over them."""
+    """The store when the demo begins: the cards of one split, and a month of answers over them."""
 
     cards: Sequence[Entry]
     answers: Sequence[MonthAnswer]

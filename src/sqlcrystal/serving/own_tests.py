@@ -46,7 +46,7 @@ class TestResult(Struct, frozen=True, kw_only=True):
 
     @property
     def says(self) -> str:
-        """What memory did to it: right, fixed, broke or wrong."""
+        """Tell what memory did to it: right, fixed, broke or wrong."""
         return {(True, True): "right", (True, False): "fixed", (False, True): "broke", (False, False): "wrong"}[
             self.right, self.right_without
         ]

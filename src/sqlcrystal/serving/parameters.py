@@ -109,7 +109,7 @@ def _parameters(query: exp.Expr, asked: str) -> list[str]:
 
 
 def _values(literal: exp.Literal) -> Iterator[str]:
-    """What a question could call a literal by: itself, or a number inside a text such as a date."""
+    """Tell what a question could call a literal by: itself, or a number inside a text such as a date."""
     core = str(literal.this).strip("%").strip()
     if core:
         yield core

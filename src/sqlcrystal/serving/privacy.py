@@ -94,7 +94,7 @@ def _without_values(card: Card, question: str, sql: str) -> Card:
 def kept_edit(
     workspace: Workspace, card: Card, *, text: str | None, sql: str | None, reason: str
 ) -> tuple[str | None, str | None, str]:
-    """What of an edit may be kept: a text that nobody can take the values out of is refused by leaving it out."""
+    """Tell what of an edit may be kept: a text that nobody can take the values out of is refused by leaving it out."""
     if not workspace.keeps_no_values(card.database):
         return text, sql, reason
     from sqlcrystal.databases.masks import UNREADABLE

@@ -72,7 +72,7 @@ def mend(
     accept: Check,
     trigger: Check | None = None,
 ) -> Effort:
-    """What the team's budget of repair makes of an attempt; a model that fails meanwhile leaves it as it is."""
+    """Tell what the team's budget of repair makes of an attempt; a model that fails meanwhile leaves it as it is."""
     from sqlcrystal import assembly
 
     name = SOURCES[opened.entry.values]
@@ -120,7 +120,7 @@ class OnceEach:
         self._known: dict[tuple[str, float, int], Execution] = {}
 
     def schema(self) -> str:
-        """What prompts show."""
+        """Tell what prompts show."""
         return self._schema
 
     def fingerprint(self) -> str:

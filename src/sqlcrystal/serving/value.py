@@ -1,4 +1,4 @@
-"""What memory is worth in service: the live lift, what it costs, which cards earn it, and whether that is known yet."""
+"""The worth of memory in service: the live lift, its cost, the cards that earn it, and whether that is known yet."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What people say of answers: confirm, correct, reject. Only a person's word, an assertion or a check makes a card."""
+"""Verdicts on answers: confirm, correct, reject. Only a person's word, an assertion or a check makes a card."""
 
 from msgspec.structs import replace
 
@@ -116,7 +116,7 @@ def _bank(
 
 
 def _repair(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, note: str) -> tuple[Episode, Rows] | None:
-    """What the budget of repair makes of a rejected answer: SQL that looks sound and returns something else."""
+    """Tell what the budget of repair makes of a rejected answer: SQL that looks sound and returns something else."""
     attempt = _episode(workspace, record).attempt
     private = is_private(opened)
     asked = as_question(workspace.heard(record.id), record.database) if private else attempt.question

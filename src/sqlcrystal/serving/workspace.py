@@ -1,4 +1,4 @@
-"""What a team works with: its databases, model, embedder and store, each opened when it is first needed."""
+"""A team's databases, model, embedder and store, each opened when it is first needed."""
 
 import re
 from pathlib import Path
@@ -184,7 +184,7 @@ class Workspace:
             return self._model
 
     def memory(self, opened: OpenDatabase, *, own: bool = True) -> Memory:
-        """What questions over a database may be told; `own` lets a question see the card that came from itself."""
+        """Tell what questions over a database may be told; `own` lets a question see the card that came from itself."""
         if self.team.cards == 0 or not self.store_exists() or not self.store.bank.serves(opened.name):
             return NoMemory()
         return BankMemory(self.store.bank, self.retriever_of(opened.name), k=self.team.cards, own=own)
@@ -263,7 +263,7 @@ class Workspace:
         ).expanduser().is_file()
 
     def person(self, by: str) -> str:
-        """Who gives a verdict: the one named, or who is at the keyboard; refused when the team does not know them."""
+        """Name the giver of a verdict: the one named, or the one at the keyboard; the team must know them."""
         name = by or current_user()
         if self.team.people and name not in self.team.people:
             raise ConfigError.unknown("by", name, self.team.people)

@@ -1,4 +1,4 @@
-"""What units leave to those that wait for them: the cards of a collection, once the last of its units is performed."""
+"""The cards of a collection for the units that wait for them, once the last of its own is performed."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ class BankedEpisode(Struct, frozen=True):
 
 
 class Performed(Struct, frozen=True, kw_only=True):
-    """What came of a unit: its row, its line in the log, and for a collection the card or that there is none yet."""
+    """The outcome of a unit: its row, its line in the log, and for a collection the card or that there is none yet."""
 
     outcome: Outcome
     line: LogLine
@@ -30,7 +30,7 @@ class Performed(Struct, frozen=True, kw_only=True):
 
 
 class Holding(Struct, frozen=True):
-    """What a finished collection holds, in the order it was banked, and which questions are still without a card."""
+    """A finished collection: its cards in the order they were banked, and the questions still without one."""
 
     episodes: tuple[BankedEpisode, ...] = ()
     missed: frozenset[tuple[str, str]] = frozenset()

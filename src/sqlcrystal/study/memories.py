@@ -48,7 +48,7 @@ class Memories:
                 self._retriever(planned.arm.retriever, planned.seeds[0])
 
     def of(self, planned: PlannedArm, seed: int, holdings: Filled, *, own: bool, after: int) -> RememberedMemory:
-        """What a question of this arm and seed may be told, as it stands after so many passes."""
+        """Tell what a question of this arm and seed may be told, as it stands after so many passes."""
 
         def make() -> RememberedMemory:
             served = self.served(planned, seed, holdings, after=after)

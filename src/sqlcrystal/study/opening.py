@@ -39,7 +39,7 @@ ENGINES = ("local", "ray")
 
 
 class Finished(Struct, kw_only=True):
-    """What a run leaves behind, and how many completions it had to ask the model for."""
+    """The result of a run, and how many completions it had to ask the model for."""
 
     folder: Path
     ledger: Ledger

@@ -39,7 +39,7 @@ _modes = cache(modes)
 
 
 class UnitWork(NamedTuple):
-    """What a unit's prompt starts with (its database, then its cards), and a name that units share which ask alike."""
+    """The start of a unit's prompt (its database, then its cards), and a name that units share which ask alike."""
 
     prefix: tuple[str, ...]
     name: tuple[object, ...]
@@ -97,7 +97,7 @@ class Performer:
         return Flip(card, sqls[1], after) if before != after else None
 
     def work(self, unit: Unit, holdings: Filled) -> UnitWork:
-        """What a unit will ask, known before it is asked."""
+        """Tell what a unit will ask, known before it is asked."""
         memory = self._memory(unit, holdings)
         cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, holdings) else ()
         prefix = (unit.question.database, *(card.text for card in cards))
@@ -113,7 +113,7 @@ class Performer:
         return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit), database=database)
 
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
-        """What repair makes of an answer, and in a collection its card; None where repair is not to be had."""
+        """Tell what repair makes of an answer, and in a collection its card; None where repair is not to be had."""
         gate = self._gate(unit)
         if gate is None or not self.world.oracle.evaluable(unit.question):
             return None
@@ -163,7 +163,7 @@ class Performer:
         return True
 
     def _gate(self, unit: Unit) -> tuple[str, float] | None:
-        """Who says that repair is due and done, and how noisily; None where nothing is repaired."""
+        """Tell who says that repair is due and done, and how noisily; None where nothing is repaired."""
         admission = self._planned(unit).arm.admission if unit.collects else SETTINGS[unit.setting].repairs
         return gate_of(admission) if admission else None
 

@@ -108,7 +108,7 @@ class RememberedDatabase:
         return self._fingerprint
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = USUAL_ROWS) -> Execution:
-        """What the statement returned when it first ran; whoever allows more rows than usual pays for a second run."""
+        """Give the result of the statement's first run; a caller who allows more rows than usual pays for a second."""
         usual = self._run(sql, timeout, min(max_rows, USUAL_ROWS))
         if max_rows > USUAL_ROWS and isinstance(usual, Failure) and usual.kind is FailureKind.TOO_LARGE:
             return self._run(sql, timeout, max_rows)
@@ -133,7 +133,7 @@ class RememberedMemory:
         self._recalled: SingleFlight[Wording, tuple[Retrieved, ...]] = SingleFlight()
 
     def recall(self, question: Question) -> tuple[Retrieved, ...]:
-        """What the memory brought up when it was first asked."""
+        """Tell what the memory brought up when it was first asked."""
         return self._recalled.get(as_asked(question), lambda: tuple(self._memory.recall(question)))
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:

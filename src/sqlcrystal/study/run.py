@@ -31,7 +31,7 @@ StudyWorkers: TypeAlias = WorkerPool[Unit, Collection, Holding, Performed]
 
 
 class RunResult(Struct, kw_only=True):
-    """What a run found out: the outcomes of complete batches, what the banks hold, and why the rest is left out."""
+    """The findings of a run: the outcomes of complete batches, the banks, and why the rest is left out."""
 
     outcomes: dict[str, list[Outcome]]
     holdings: dict[Collection, Holding]

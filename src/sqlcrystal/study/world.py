@@ -1,4 +1,4 @@
-"""What all arms of a study share: the questions, their databases, and the oracle that judges every SQL once."""
+"""The common part of all arms: the questions, their databases, and the oracle that judges every SQL once."""
 
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.benchmarks.catalogue import load_asked, with_instances

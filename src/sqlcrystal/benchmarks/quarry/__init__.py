@@ -44,7 +44,7 @@ class QuarryQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def question(self) -> Question:
-        """What a solver may see: everything but the gold, the wrong queries and the tags."""
+        """Tell what a solver may see: everything but the gold, the wrong queries and the tags."""
         return Question(
             id=self.id, database=self.database, text=self.text, evidence=self.evidence, difficulty=self.difficulty
         )

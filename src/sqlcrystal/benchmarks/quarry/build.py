@@ -23,7 +23,7 @@ Generator = Callable[[Random], Iterator[tuple[str, list[tuple[object, ...]]]]]
 
 
 class Blueprint(Struct, frozen=True):
-    """What the module of one database says of it."""
+    """The description of one database by its module."""
 
     name: str
     domain: str

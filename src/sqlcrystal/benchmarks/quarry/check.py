@@ -17,7 +17,7 @@ Table = tuple[tuple[object, ...], ...]
 
 
 class QuestionFinding(Struct, frozen=True, kw_only=True):
-    """What was found out about one question; no problems means it is fit."""
+    """Findings about one question; no problems means it is fit."""
 
     entry: QuarryQuestion
     rows: int
@@ -25,7 +25,7 @@ class QuestionFinding(Struct, frozen=True, kw_only=True):
 
 
 class Review(Struct, frozen=True, kw_only=True):
-    """What was found out about one database and its questions."""
+    """Findings about one database and its questions."""
 
     name: str
     digest: str

@@ -37,7 +37,7 @@ class ChatMessage(BaseModel):
     content: str | list[dict[str, Any]] | None = None
 
     def text(self) -> str:
-        """What was said."""
+        """Tell what was said."""
         if isinstance(self.content, list):
             return "\n".join(str(part.get("text", "")) for part in self.content if part.get("type") == "text")
         return self.content or ""

@@ -1,4 +1,4 @@
-"""What one caller may use: requests a minute, and bytes in a request."""
+"""Limits of one caller: requests a minute, and bytes in a request."""
 
 import time
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""What Prometheus reads: counts, waits and durations; no question, value or name of a person."""
+"""Measures for Prometheus: counts, waits and durations; no question, value or name of a person."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 

@@ -1,4 +1,4 @@
-"""What of a request's time is not the server's own: waiting for a turn at a busy model, the model, the databases."""
+"""The part of a request's time that is not the server's own: its turn in the queue, the model, the databases."""
 
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
@@ -44,12 +44,12 @@ _of_request: ContextVar[Aside | None] = ContextVar("aside", default=None)
 
 
 def begin_request() -> Aside:
-    """What the request at hand leaves aside, empty; its tasks inherit it."""
+    """Tell what the request at hand leaves aside, empty; its tasks inherit it."""
     aside = Aside()
     _of_request.set(aside)
     return aside
 
 
 def of_this_request() -> Aside:
-    """What the request at hand leaves aside; work that no request began has its own."""
+    """Tell what the request at hand leaves aside; work that no request began has its own."""
     return _of_request.get() or Aside()

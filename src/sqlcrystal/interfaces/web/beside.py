@@ -1,4 +1,4 @@
-"""What stands beside an answer's SQL: a repair that was proposed, or a near card that says something else."""
+"""Things beside an answer's SQL: a repair that was proposed, or a near card that says something else."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from sqlcrystal.serving.stories import AnswerStory
 
 
 class ProposalView(Struct, frozen=True, kw_only=True):
-    """What a repair came to, beside what was rejected."""
+    """A repair's SQL beside the one that was rejected."""
 
     id: str
     sql: str

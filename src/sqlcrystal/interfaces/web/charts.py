@@ -188,7 +188,7 @@ class Frame(NamedTuple):
         ]
 
     def ends(self, first: str, last: str) -> list[Markup]:
-        """What stands under the first and the last step."""
+        """Tell what stands under the first and the last step."""
         bottom = self.height - 12
         text = Markup('<text class="muted" x="{}" y="{}">{}</text>').format(self.left, bottom, first)
         other = Markup('<text class="muted" x="{}" y="{}" text-anchor="end">{}</text>')

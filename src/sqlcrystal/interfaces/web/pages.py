@@ -63,7 +63,7 @@ def wants_page(request: Request) -> bool:
 
 
 def error_page(request: Request, status: int, detail: object) -> Response:
-    """What went wrong, and where to go on."""
+    """Tell what went wrong, and where to go on."""
     return page(
         request,
         "error.html",

@@ -61,7 +61,7 @@ async def demo_page(request: Request, door: Door, work: Working) -> Response:
 
 @router.get("/demo/questions")
 async def questions_page(request: Request, door: Door, work: Working, database: str = "") -> Response:
-    """What was recorded, and how to get a live model."""
+    """Tell what was recorded, and how to get a live model."""
     demo, name = _demo(door, work), chosen_database(request, door, database)
     return page(
         request,

@@ -38,7 +38,7 @@ async def queue_page(
     place: Annotated[int, Query(ge=0, le=100_000)] = 0,
     judged: AnswerName = "",
 ) -> Response:
-    """What waits for a verdict, beside the answer that is looked at; `judged` is the one before."""
+    """Tell what waits for a verdict, beside the answer that is looked at; `judged` is the one before."""
     name = await work.read(lambda: chosen_database(request, door, database))
     address = {key: value for key, value in (("database", name), ("reason", reason), ("order", order)) if value}
 

@@ -32,7 +32,7 @@ async def run(
     database: Annotated[str, Form(max_length=200)],
     into: Annotated[str, Form(max_length=40, pattern=r"^[a-z-]+$")] = "edited-rows",
 ) -> Response:
-    """What the editor's SQL returns now."""
+    """Tell what the editor's SQL returns now."""
     name = await work.look(lambda: door.database(database))
     result = await work.run(name, lambda: door.run(sql, name))
     return fragment("_run.html", into=into, error=result.error, view=first_rows(result))

@@ -1,4 +1,4 @@
-"""What the templates show of an answer, in their words."""
+"""An answer as the templates show it."""
 
 from functools import cached_property
 from typing import Any
@@ -108,7 +108,7 @@ class AnswerView:
 
     @property
     def export_words(self) -> str:
-        """What an export will hold."""
+        """Tell what an export will hold."""
         return rows_in_words(self.row_count)
 
     @cached_property
@@ -118,12 +118,12 @@ class AnswerView:
 
     @cached_property
     def literals(self) -> list[str]:
-        """What it filtered on, for who wonders why nothing came."""
+        """Tell what it filtered on, for who wonders why nothing came."""
         return filtered_on(self._record.sql or "", self.dialect)
 
     @cached_property
     def marks(self) -> list[str]:
-        """What of the SQL to look at: a literal that was exchanged, or the name the engine complained of."""
+        """Tell what of the SQL to look at: a literal that was exchanged, or the name the engine complained of."""
         if self.error:
             return complained_of(self.sql, self.error)
         return literals_holding(self.sql, [new for _, new in self.exchanged])
@@ -159,7 +159,7 @@ class AnswerView:
 
     @property
     def reply(self) -> str:
-        """What the model said instead of SQL."""
+        """Tell what the model said instead of SQL."""
         calls = self._episode.attempt.calls if self._episode is not None and not self.sql else ()
         return calls[-1].completion.text.strip() if calls else ""
 
@@ -176,13 +176,13 @@ class AnswerView:
 
     @property
     def tokens(self) -> str:
-        """What it cost."""
+        """Tell what it cost."""
         spent = self._record.prompt_tokens + self._record.completion_tokens
         return f"{spent:,} tokens" if spent else ""
 
     @property
     def notice(self) -> str:
-        """What a person should know before they judge."""
+        """Tell what a person should know before they judge."""
         if self._trouble:
             return f"No repair could be looked for: {self._trouble}"
         if self.replayed and self.cards:
@@ -226,7 +226,7 @@ class AnswerView:
 
     @property
     def verdict_words(self) -> str:
-        """Who said what, and which card came of it."""
+        """Tell who said what, and which card came of it."""
         if self.verdict is None:
             return ""
         mine = self.verdict.by == self.person
@@ -238,7 +238,7 @@ class AnswerView:
 
     @property
     def title(self) -> str:
-        """What the browser's tab says: the question and how it stands."""
+        """Tell what the browser's tab says: the question and how it stands."""
         return f"{self.question} ({'did not run' if self.open and self.error else self.state})"
 
     @property

@@ -37,7 +37,7 @@ def _run_name(facts: Facts) -> str:
 
 
 def _evidence(finding: Finding) -> Row:
-    """What a comparison rests on, with the paper's reading and ours."""
+    """Tell what a comparison rests on, with the paper's reading and ours."""
     result = finding.result
     holm = finding.family.holm_p if finding.family else None
     return (

@@ -274,7 +274,7 @@ UNKNOWN = (NOT_MEASURED, NOT_JUDGED)
 
 
 def verdict(facts: Facts) -> str:
-    """What the study says of memory on new questions, and no more."""
+    """Tell what the study says of memory on new questions, and no more."""
     lift = headline(facts)
     if lift is None:
         return NOT_JUDGED if facts.headline else NOT_MEASURED

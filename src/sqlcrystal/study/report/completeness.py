@@ -46,7 +46,7 @@ class Completeness(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def command(self) -> str:
-        """What fills the rest: the folder knows its study, with whatever was changed of it."""
+        """Tell what fills the rest: the folder knows its study, with whatever was changed of it."""
         return f"sqlcrystal study run {shlex.quote(self.folder)} --set mode=fill"
 
 

@@ -69,7 +69,7 @@ def _rounds_row(name: str, stopped: Rounds) -> Row:
 
 
 def _round_note(memory: Rounds | None, full: Rounds | None) -> str:
-    """What memory with one round achieves of what the longest repair without memory does."""
+    """Tell what memory with one round achieves of what the longest repair without memory does."""
     if memory is None or full is None:
         return "Memory with repair at serving time was not run."
     share = headroom_share(floor=full.first, reached=memory.final, ceiling=full.final)
@@ -78,7 +78,7 @@ def _round_note(memory: Rounds | None, full: Rounds | None) -> str:
 
 
 def bank_cost(facts: Facts, arm: Arm) -> Construction | None:
-    """What an arm's bank cost to build; None when the study did not record the pass."""
+    """Tell what an arm's bank cost to build; None when the study did not record the pass."""
     bare = [*facts.rows(facts.bare), *facts.rows(facts.bare, "rerun"), *facts.rows(facts.default, "rerun")]
     first_attempts = {row.question: (row.prompt_tokens, row.completion_tokens) for row in bare if not row.cards}
     return construction(facts.rows(arm, "collection"), first_attempts=first_attempts)
@@ -123,7 +123,7 @@ def _lifecycle(facts: Facts) -> list[tuple[str, str]]:
 
 
 def _per_point(facts: Facts, name: str, memory: float, repair: float | None) -> tuple[str, str]:
-    """What a point of accuracy costs per query, by memory and by repair at serving time."""
+    """Tell what a point of accuracy costs per query, by memory and by repair at serving time."""
     lift = facts.compare(facts.bare, facts.default)
     stopped = after_rounds(facts.repairs, max((row.rounds for row in facts.repairs), default=0))
     ours = tokens_per_point(tokens_per_query=memory, lift_pp=lift.delta_pp) if lift else None

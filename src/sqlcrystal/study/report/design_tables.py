@@ -55,7 +55,7 @@ def instantiation(facts: Facts) -> Body | None:
 
 
 def arms(facts: Facts) -> Body | None:
-    """What each arm's name stands for, and whether it is recorded."""
+    """Tell what each arm's name stands for, and whether it is recorded."""
     missing = completeness(facts).missing
     seeds: defaultdict[str, set[int]] = defaultdict(set)
     for row in facts.ledger.outcomes:
@@ -91,7 +91,7 @@ def frozen_in_words(facts: Facts) -> str:
 
 
 def conditions(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """What everything ran under; what an older ledger did not keep is said to be so."""
+    """Tell what everything ran under; what an older ledger did not keep is said to be so."""
     manifest, unknown = facts.manifest, "not kept in this ledger"
     count = completeness(facts)
     margin = f"±{manifest.equivalence_margin:g} pp" if manifest.equivalence_margin else unknown

@@ -47,7 +47,7 @@ class Exhibit(Struct, frozen=True, kw_only=True):
 
     @property
     def heading(self) -> str:
-        """What happened, where, and whether it does so under every seed."""
+        """Tell what happened, where, and whether it does so under every seed."""
         kind = {"fix": "Fixed", "break": "Broken"}[self.verdict]
         stable = f", stable across {self.split}s" if self.stable else ""
         return f"{kind}{stable} · {self.database} · {self.split} {self.seed}"

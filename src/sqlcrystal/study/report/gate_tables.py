@@ -50,7 +50,7 @@ def _by_seed(facts: Facts, rows: tuple[Outcome, ...]) -> list[list[Outcome]]:
 
 
 def exploration(facts: Facts) -> Body | None:
-    """What exploring before the first answer reaches of the repair headroom, on collection and held-out questions."""
+    """Show how much of the repair headroom exploring first reaches, on collection and held-out questions."""
     repaired = facts.rows(facts.default, "collection")
     rows: list[Row] = []
     for arm, exploring in _collections(facts, source="explore"):
@@ -77,7 +77,7 @@ def exploration(facts: Facts) -> Body | None:
 
 
 def second_pass(facts: Facts) -> Body | None:
-    """What a second collection pass adds."""
+    """Tell what a second collection pass adds."""
     first = facts.rows(facts.default, "collection")
     arm = facts.planned(passes=2)
     again = later_pass(facts.rows(arm, "collection"), first)

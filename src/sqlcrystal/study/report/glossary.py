@@ -1,4 +1,4 @@
-"""What an arm is, in plain words: one place, so that a name means the same wherever it stands."""
+"""Arms in plain words: one place, so that a name means the same wherever it stands."""
 
 from collections.abc import Callable
 

@@ -13,7 +13,7 @@ Cells = tuple[str, ...]
 
 
 class Body(Struct, frozen=True, kw_only=True):
-    """What a builder makes: ready-made text; a row of one cell is a heading that spans the table."""
+    """A table as its builder makes it: ready-made text; a row of one cell is a heading that spans the table."""
 
     columns: Cells
     rows: tuple[Cells, ...]

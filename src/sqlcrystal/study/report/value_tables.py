@@ -39,7 +39,7 @@ def _shared(facts: Facts) -> str:
 
 
 def sample(facts: Facts) -> str:
-    """What a table rests on: benchmark, model, seeds, questions and clusters."""
+    """Tell what a table rests on: benchmark, model, seeds, questions and clusters."""
     rows = facts.rows(facts.default)
     databases = len({row.database for row in rows})
     manifest = facts.manifest

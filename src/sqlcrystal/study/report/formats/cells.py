@@ -1,4 +1,4 @@
-"""What every format asks of a table's cells."""
+"""The cells of a table as every format needs them."""
 
 import re
 

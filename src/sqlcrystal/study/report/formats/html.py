@@ -223,7 +223,7 @@ def _card(card: ShownCard) -> str:
 
 
 def _missing(document: Document) -> str:
-    """What is not recorded yet, with the command that fills it; then what the study has no arms for."""
+    """Tell what is not recorded yet, with the command that fills it; then what the study has no arms for."""
     count, parts = document.completeness, ['<h2 id="missing">Not recorded, not in this study</h2>']
     if count.interim:
         lines = [f"{arm}: {', '.join(settings)}" for arm, settings in count.missing.items()]
