@@ -3,20 +3,17 @@
 Every action is one of a caller, and every check of it is here or below: scope, person, privacy of values, the guard.
 """
 
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, CardEffect, Entry, Grant, Proposal, Scope
-from sqlcrystal.config import TEAM_FILE, DatabaseEntry, Prices, TeamFile, read_team
-from sqlcrystal.errors import Forbidden, SqlcrystalError, UserError
-from sqlcrystal.protocols import Described, Embedder, LanguageModel
+from sqlcrystal.errors import UserError
+from sqlcrystal.protocols import Described
 from sqlcrystal.serving import asking, lookups
-from sqlcrystal.serving.answers import Notify, ServedAnswer, served
+from sqlcrystal.serving.answers import Notify, ServedAnswer
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.documents import (
     Correction,
@@ -27,67 +24,20 @@ from sqlcrystal.serving.documents import (
     Result,
     Revoked,
     Ruling,
-    UsedCard,
     WaitingAnswer,
 )
-from sqlcrystal.serving.workspace import Workspace, absolute, without_password
+from sqlcrystal.serving.open_team import OpenTeam
 from sqlcrystal.types import Card, CardStatus, Question, Retrieved, Table
 
 if TYPE_CHECKING:
-    from sqlcrystal.bank import CheckReport, Forgotten, ImportReport, Store
+    from sqlcrystal.bank import CheckReport, Forgotten, ImportReport
     from sqlcrystal.serving.own_tests import OwnTest, TestResult
     from sqlcrystal.serving.stories import AnswerStory, CardStory
     from sqlcrystal.serving.value import Look, Value
 
-ModelSpec = str | Mapping[str, Any] | LanguageModel
-Self = TypeVar("Self", bound="Crystal")
 
-
-class Crystal:
+class Crystal(OpenTeam):
     """A team's databases, model and store at work for one caller; threads may share one."""
-
-    def __init__(self, team: TeamFile, *, model: LanguageModel | None = None, embedder: Embedder | None = None) -> None:
-        """Take validated settings; nothing is opened before it is needed."""
-        self.workspace = Workspace(team, model=model, embedder=embedder)
-        self.caller = Caller.at_keyboard()
-
-    @classmethod
-    def open(cls, path: Path | str = TEAM_FILE) -> "Crystal":
-        """Open with the settings of a sqlcrystal.toml."""
-        return cls(read_team(path))
-
-    @classmethod
-    def over(
-        cls,
-        db: str | Path | None = None,
-        *,
-        model: ModelSpec | None = None,
-        store: str | Path = "sqlcrystal.db",
-        name: str | None = None,
-        embedder: str | Mapping[str, Any] | Embedder | None = None,
-        team: TeamFile | None = None,
-    ) -> "Crystal":
-        """Open without a settings file: a database by URL or path, a model by name, URL, table or object, a store."""
-        settings = replace(team or TeamFile(), store=absolute(str(store)))
-        given_model = given_embedder = None
-        if isinstance(model, str | Mapping):
-            settings = replace(settings, model=model if isinstance(model, str) else dict(model))
-        else:
-            given_model = model
-        if isinstance(embedder, str | Mapping):
-            settings = replace(settings, embedder=embedder if isinstance(embedder, str) else dict(embedder))
-        else:
-            given_embedder = embedder
-        crystal = cls(settings, model=given_model, embedder=given_embedder)
-        if db is not None:
-            crystal.workspace.add(str(db), name)
-        return crystal
-
-    def acting_for(self: Self, caller: Caller) -> Self:
-        """Give the same team's Crystal to another caller, under their name and scopes."""
-        other = copy.copy(self)
-        other.caller = caller
-        return other
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -134,36 +84,24 @@ class Crystal:
 
     def databases(self) -> list[DatabaseState]:
         """Describe every database that exists for the caller, and whether it can be reached."""
-        return [self._state(name) for name in self.database_names()]
+        from sqlcrystal.serving.stories import database_state
+
+        return [database_state(self.workspace, self.caller, name) for name in self.database_names()]
 
     def database_state(self, database: str | None = None) -> DatabaseState:
         """Describe one database, and whether it can be reached."""
-        return self._state(self.database(database))
+        from sqlcrystal.serving.stories import database_state
+
+        return database_state(self.workspace, self.caller, self.database(database))
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def answer(self, name: str) -> ServedAnswer:
         """Give an answer again as it was given, with the verdict that stands on it."""
-        from sqlcrystal.serving.stories import standing_verdict
+        from sqlcrystal.serving.stories import answer_as_given
 
         record = lookups.answer_for(self.workspace, self.caller, name)
-        standing = standing_verdict(self.workspace, record)
-        trace = self.workspace.store.answers.trace(record.id)
-        cards = [
-            UsedCard.of(card, use.score)
-            for use in record.cards
-            if (card := lookups.known_card(self.workspace, use.card))
-        ]
-        answer = served(
-            record,
-            tuple(cards),
-            repaired=trace is not None and bool(trace.rounds) and trace.attempt.sql != record.sql,
-            memory=record.memory if standing is not None else None,
-            verdict=str(standing.verdict) if standing is not None else "",
-            card=standing.card if standing is not None and standing.made_card else "",
-            trace=trace,
-        )
-        return self._shown(answer)
+        return self._shown(answer_as_given(self.workspace, record))
 
     def database_of(self, answer: str, scope: Scope = Scope.JUDGE) -> str:
         """Name the database of an answer or a proposal."""
@@ -251,11 +189,7 @@ class Crystal:
         if given.proposal is None or not self._withholds(record.database):
             return given
         # A repair looks at the data, so that its SQL may hold a cell: a model sees it as the store keeps it.
-        kept = self.store.decisions.proposal(given.proposal.id)
-        count = min(given.proposal.row_count, 1)
-        return replace(
-            given, proposal=replace(given.proposal, sql=kept.sql, columns=(), rows=(), row_count=count, seconds=0.0)
-        )
+        return given.withheld(self.store.decisions.proposal(given.proposal.id).sql)
 
     def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
         """Take a verdict back: its card leaves service."""
@@ -492,72 +426,7 @@ class Crystal:
 
         end(self.workspace, self.caller, token_id)
 
-    # ── the team's settings ──────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def store(self) -> "Store":
-        """The store behind it, for programs of the team's own; interfaces do not reach for it."""
-        return self.workspace.store
-
-    @property
-    def prices(self) -> Prices:
-        """The prices of tokens."""
-        return self.workspace.team.prices
-
-    @property
-    def model_spec(self) -> str | Mapping[str, Any]:
-        """The model as the settings name it."""
-        return self.workspace.team.model
-
-    def model_name(self) -> str:
-        """Name the model; where it cannot be opened, say why."""
-        try:
-            return self.workspace.model.name
-        except SqlcrystalError as error:
-            return str(error)
-
-    @property
-    def reads_at_once(self) -> bool:
-        """Whether a look into the store takes microseconds: it is a file, and no server has to be asked."""
-        return self.store.is_file
-
-    def is_ready(self) -> bool:
-        """Tell whether the store answers."""
-        try:
-            self.store.answers.recent(limit=1)
-        except SqlcrystalError:
-            return False
-        return True
-
-    def warm_up(self) -> None:
-        """Load what the first question would wait for."""
-        from sqlcrystal.serving.asking import warm_up
-
-        warm_up(self.workspace)
-
-    def close(self) -> None:
-        """Close what was opened."""
-        self.workspace.close()
-
-    def __enter__(self: Self) -> Self:
-        """Use it in a with statement."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close it."""
-        self.close()
-
     # ── the caller's name and reach ──────────────────────────────────────────────────────────────────────────────────
-
-    def _named(self, by: str) -> str:
-        """Name the person who acts: the caller, or at the keyboard another who is named."""
-        if by and by != self.caller.person and not self.caller.local:
-            raise Forbidden(f"by: you act as {self.caller.person!r}, not as {by!r}")
-        return by or self.caller.person
-
-    def _person(self, by: str) -> str:
-        """Name the person who vouches; refused when the team does not know them."""
-        return self.workspace.person(self._named(by))
 
     def _judged(self, name: str, person: str) -> AnswerRecord:
         return lookups.answer_for(self.workspace, self.caller, name, Scope.JUDGE, person=person)
@@ -605,23 +474,6 @@ class Crystal:
     def _past(self, records: Iterable[AnswerRecord]) -> list[PastAnswer]:
         verdict = self.store.answers.verdict
         return [PastAnswer.of(record, verdict(record.id)) for record in records]
-
-    def _state(self, name: str) -> DatabaseState:
-        entry = self.workspace.entry(name) or DatabaseEntry(url="")
-        manages = self.caller.allows(name, Scope.MANAGE)
-        state = DatabaseState(
-            name=name,
-            scopes=tuple(scope for scope in Scope if self.caller.allows(name, scope)),
-            values=entry.values,
-            replay=entry.replay,
-            hold_out=entry.hold_out,
-            place=without_password(entry.url) if manages else "",
-        )
-        try:
-            dialect = self.workspace.open(name).database.dialect
-        except SqlcrystalError as error:
-            return replace(state, error=str(error))
-        return replace(state, dialect=dialect, cards=len(self.workspace.bank.cards(name)))
 
 
 def _name(answer: ServedAnswer | str) -> str:

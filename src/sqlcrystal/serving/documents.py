@@ -203,6 +203,12 @@ class Rejection(Ruling, frozen=True, kw_only=True):
         said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
         return cls(**said, proposal=proposal, trouble=trouble)
 
+    def withheld(self, sql: str) -> "Rejection":
+        """Leave out every cell of the proposal, and give its SQL as it is kept."""
+        if self.proposal is None:
+            return self
+        return replace(self, proposal=Proposed.returning(self.proposal.withheld(), id=self.proposal.id, sql=sql))
+
     def limited(self, most: int) -> "Rejection":
         """Leave out the rows beyond so many."""
         if self.proposal is None or len(self.proposal.rows) <= most:

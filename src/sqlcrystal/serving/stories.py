@@ -7,11 +7,14 @@ from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict
 from sqlcrystal.bank.records import JUDGED
+from sqlcrystal.config import DatabaseEntry
+from sqlcrystal.errors import SqlcrystalError
+from sqlcrystal.serving.answers import ServedAnswer, served
 from sqlcrystal.serving.callers import Caller
-from sqlcrystal.serving.documents import PastAnswer
+from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard
 from sqlcrystal.serving.lookups import known_card
 from sqlcrystal.serving.privacy import runs_as_kept
-from sqlcrystal.serving.workspace import Workspace
+from sqlcrystal.serving.workspace import Workspace, without_password
 from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.types import Card, Episode, Table
 
@@ -119,3 +122,37 @@ def _exchanged(record: AnswerRecord, cards: tuple[CardInUse, ...], dialect: str)
     from sqlcrystal.serving.parameters import other_values
 
     return other_values(cards[0].card, record.question, dialect)
+
+
+def answer_as_given(workspace: Workspace, record: AnswerRecord) -> ServedAnswer:
+    """Give an answer again as it was given, with the verdict that stands on it."""
+    standing = standing_verdict(workspace, record)
+    trace = workspace.store.answers.trace(record.id)
+    used = [(known_card(workspace, use.card), use.score) for use in record.cards]
+    return served(
+        record,
+        tuple(UsedCard.of(card, score) for card, score in used if card is not None),
+        repaired=trace is not None and bool(trace.rounds) and trace.attempt.sql != record.sql,
+        memory=record.memory if standing is not None else None,
+        verdict=str(standing.verdict) if standing is not None else "",
+        card=standing.card if standing is not None and standing.made_card else "",
+        trace=trace,
+    )
+
+
+def database_state(workspace: Workspace, caller: Caller, name: str) -> DatabaseState:
+    """Describe one database as a caller may know it, and whether it can be reached."""
+    entry = workspace.entry(name) or DatabaseEntry(url="")
+    state = DatabaseState(
+        name=name,
+        scopes=tuple(scope for scope in Scope if caller.allows(name, scope)),
+        values=entry.values,
+        replay=entry.replay,
+        hold_out=entry.hold_out,
+        place=without_password(entry.url) if caller.allows(name, Scope.MANAGE) else "",
+    )
+    try:
+        dialect = workspace.open(name).database.dialect
+    except SqlcrystalError as error:
+        return replace(state, error=str(error))
+    return replace(state, dialect=dialect, cards=len(workspace.bank.cards(name)))
