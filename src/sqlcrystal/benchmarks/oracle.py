@@ -30,7 +30,7 @@ class RuleBits(Struct, frozen=True):
     kind: str = ""
 
     def named(self, rule: str) -> str:
-        """How the answer ended under one rule."""
+        """Tell how the answer ended under one rule."""
         return self.kind or str(Kind.MATCH if self.rules[rule] else Kind.MISMATCH)
 
 
@@ -73,7 +73,7 @@ class GoldOracle:
         return lambda sql: self.right(question, sql)
 
     def evaluable(self, question: Question) -> bool:
-        """Whether the question's gold runs; without it nothing can be judged."""
+        """Tell whether the question's gold runs; without it nothing can be judged."""
         gold = prepare_gold(self._cases[question.key].sql, self.check)
         return isinstance(self._database_of(question.database).execute(gold, max_rows=MAX_ROWS), Rows)
 
@@ -97,6 +97,6 @@ class GoldOracle:
 
 
 def _same(gold: str, sql: str, database: Database) -> bool:
-    """Whether two queries return the same set of rows on one instance of their database."""
+    """Tell whether two queries return the same set of rows on one instance of their database."""
     expected, found = (database.execute(query, max_rows=MAX_ROWS) for query in (gold, sql))
     return compare(expected, found, INSTANCES).correct

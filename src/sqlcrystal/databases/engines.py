@@ -132,12 +132,12 @@ class EngineRecord(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def tells_purity(self) -> bool:
-        """Whether the engine says of each function whether it is pure."""
+        """Tell whether the engine says of each function whether it is pure."""
         return "pure" in self.words
 
     @property
     def is_a_file(self) -> bool:
-        """Whether its databases are files."""
+        """Tell whether its databases are files."""
         return bool(self.suffixes)
 
     def open(self, opening: Opening) -> "Database":

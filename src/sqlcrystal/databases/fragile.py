@@ -69,7 +69,7 @@ def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _is_modest(node: exp.Expr, tree: exp.Expr, sql: str) -> bool:
-    """Whether what is read as a geometry can be no deeper than what a person wrote or a table holds."""
+    """Tell whether what is read as a geometry can be no deeper than what a person wrote or a table holds."""
     if isinstance(node, _WRITTEN):
         return _is_shallow(node)
     if isinstance(node, exp.Column):
@@ -82,7 +82,7 @@ def _is_modest(node: exp.Expr, tree: exp.Expr, sql: str) -> bool:
 
 
 def _is_shallow(node: exp.Expr) -> bool:
-    """Whether what stands in the statement is short, or text with few brackets open at once."""
+    """Tell whether what stands in the statement is short, or text with few brackets open at once."""
     if len(node.name) <= MAX_BINARY:
         return _depth(node.name) <= MAX_DEPTH
     binary = not isinstance(node, exp.Literal) or "\x00" in node.name or "\\0" in node.name
@@ -90,7 +90,7 @@ def _is_shallow(node: exp.Expr) -> bool:
 
 
 def _depth(text: str) -> int:
-    """How many brackets are open at most."""
+    """Tell how many brackets are open at most."""
     deepest = depth = 0
     for character in text:
         depth += (character in "([{") - (character in ")]}")
@@ -109,7 +109,7 @@ def _is_made(column: exp.Column, tree: exp.Expr) -> bool:
 
 
 def _makes_text(tree: exp.Expr, sql: str) -> bool:
-    """Whether anything in the statement could make, or is, the text of a deep geometry."""
+    """Tell whether anything in the statement could make, or is, the text of a deep geometry."""
     if any(recursive.args.get("recursive") for recursive in tree.find_all(exp.With)):
         return True
     if not all(map(_is_shallow, tree.find_all(*_WRITTEN))):

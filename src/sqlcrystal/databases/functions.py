@@ -51,7 +51,7 @@ class Functions:
             raise ConfigError(f"functions: {', '.join(refused)} can never be allowed: see docs/reference/safety.md")
 
     def call(self, name: str) -> Failure | None:
-        """Why a function may not be called, if so."""
+        """Tell why a function may not be called, if so."""
         lowered = name.lower()
         if not PLAIN_NAME.fullmatch(name):
             return _refused(f"function name {name!a}")
@@ -73,7 +73,7 @@ class Functions:
         return None if pure else _may_do_more(name)
 
     def is_banned(self, name: str) -> bool:
-        """Whether no call of this name may stand anywhere, whatever the tree makes of it."""
+        """Tell whether no call of this name may stand anywhere, whatever the tree makes of it."""
         lowered = name.lower()
         return lowered not in self._allowed and (lowered in self._impure or self._is_never(lowered))
 
@@ -83,7 +83,7 @@ class Functions:
         return self._by_catalogue and lowered not in self._allowed and lowered in self._asked().made_impure
 
     def attribute(self, name: str) -> Failure | None:
-        """Why a name may not stand behind a dot: PostgreSQL reads (1).pg_sleep as pg_sleep(1)."""
+        """Tell why a name may not stand behind a dot: PostgreSQL reads (1).pg_sleep as pg_sleep(1)."""
         lowered = name.lower()
         if lowered in self._allowed:
             return None
@@ -92,7 +92,7 @@ class Functions:
         return _refused(f"function {lowered} as an attribute") if self._asked().purity.get(lowered) is False else None
 
     def relation(self, name: str) -> Failure | None:
-        """Why a table of this name may not be read: DuckDB has views of what its functions show."""
+        """Tell why a table of this name may not be read: DuckDB has views of what its functions show."""
         return _refused(f"table {name}") if self._by_catalogue and self._is_never(name.lower()) else None
 
     def _is_never(self, name: str) -> bool:

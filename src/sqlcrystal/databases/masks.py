@@ -85,12 +85,12 @@ def mask_like(sql: str, *, masked: str, spoken: str, dialect: str, names: Iterab
 
 
 def is_masked(text: str) -> bool:
-    """Whether a value was taken out."""
+    """Tell whether a value was taken out."""
     return MASK.search(text) is not None
 
 
 def _values(masked: str, spoken: str) -> dict[str, str]:
-    """Which value each mask of a question stands for, from the question as it was spoken."""
+    """Tell which value each mask of a question stands for, from the question as it was spoken."""
     marks, pieces = MASK.findall(masked), MASK.split(masked)
     parts: list[Part] = [pieces[0]]
     for piece in pieces[1:]:

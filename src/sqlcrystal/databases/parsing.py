@@ -140,7 +140,7 @@ _readers = _Readers()
 
 
 def _may_be_hard(sql: str) -> bool:
-    """Whether the text is long or has brackets and joins enough to be hard to parse, which most texts have not."""
+    """Tell whether the text is long or has brackets and joins enough to be hard to parse, which most texts have not."""
     if len(sql) > EASY_CHARACTERS:
         return True
     lowered = sql.lower()

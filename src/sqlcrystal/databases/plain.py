@@ -42,7 +42,7 @@ _MAY_STAND_BEFORE_PARENTHESIS = frozenset((_KEYWORDS + _FUNCTIONS).split())
 
 
 def is_plain(sql: str) -> bool:
-    """Whether the text can be nothing but one harmless query; False means that the guard has to look."""
+    """Tell whether the text can be nothing but one harmless query; False means that the guard has to look."""
     text = sql.rstrip("; \t\r\n")
     lowered = text.lower()
     if _is_much(lowered) or _names_the_engine(lowered) or not _PLAIN.fullmatch(text):
@@ -55,12 +55,12 @@ def is_plain(sql: str) -> bool:
 
 
 def _names_the_engine(lowered: str) -> bool:
-    """Whether a table may be meant that is really a command or a view into the engine, however it is quoted."""
+    """Tell whether a table may be meant that is really a command or a view into the engine, however it is quoted."""
     return "pragma" in lowered or "sqlite" in lowered or "dbstat" in lowered
 
 
 def _calls_the_usual(unquoted: str) -> bool:
-    """Whether a mark, a keyword or a function of the list stands before every parenthesis."""
+    """Tell whether a mark, a keyword or a function of the list stands before every parenthesis."""
     for before in unquoted.split("(")[:-1]:
         ending = before.rstrip()
         if ending and ending[-1] not in _MARKS:

@@ -349,7 +349,7 @@ def _without_clauses(tokens: list[Token]) -> list[Token]:
 
 
 def _word(token: Token) -> str:
-    """How a clause names the token."""
+    """Tell how a clause names the token."""
     if token.token_type in {TokenType.STRING, TokenType.NUMBER}:
         return _LITERAL
     return "" if token.token_type is TokenType.IDENTIFIER else token.text.upper()

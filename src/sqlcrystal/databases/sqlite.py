@@ -236,7 +236,7 @@ def _run_slowly(request: Request, start: float) -> Execution:
 
 
 def _may_do_better(result: Execution, timeout: float) -> bool:
-    """Whether the slow lane, which has more time, larger values and more functions, may have another answer."""
+    """Tell whether the slow lane, which has more time, larger values and more functions, may have another answer."""
     if not isinstance(result, Failure) or result.kind not in _DETOUR or result.message.startswith(OVER_THE_CAP):
         return False
     return result.kind is not FailureKind.TIMEOUT or timeout > FAST_SECONDS

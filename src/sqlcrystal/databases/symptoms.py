@@ -69,7 +69,7 @@ def _is_negated(node: exp.Expr) -> bool:
 
 
 def _holds(database: Database, table: str, column: exp.Column, literal: exp.Literal) -> bool:
-    """Whether some row has the value; a look that fails or takes too long shows nothing, and accuses nobody."""
+    """Tell whether some row has the value; a look that fails or takes too long shows nothing, and accuses nobody."""
     look = exp.select("1").from_(exp.to_identifier(table)).where(exp.column(column.this.copy()).eq(literal.copy()))
     answer = database.execute(look.limit(1).sql(grammar(database.dialect)), timeout=SECONDS_TO_LOOK, max_rows=1)
     return isinstance(answer, Failure) or bool(answer.rows)

@@ -36,7 +36,7 @@ class Arm(Struct, frozen=True, kw_only=True):
 
     @property
     def remembers(self) -> bool:
-        """Whether answers see cards at all: the one place that says what "no memory" means."""
+        """Tell whether answers see cards at all: the one place that says what "no memory" means."""
         return self.retriever != "none" and self.k > 0
 
 

@@ -84,12 +84,12 @@ def _tells(literal: str) -> bool:
 
 
 def _is_sign(before: Sequence[TokenType]) -> bool:
-    """Whether a dash before a number is its sign, which it is unless something stands there to subtract from."""
+    """Tell whether a dash before a number is its sign, which it is unless something stands there to subtract from."""
     return before[-1:] == [TokenType.DASH] and before[0] not in OPERANDS
 
 
 def _opens(token: Token | None) -> bool:
-    """Whether a token opens parentheses, which makes the name before it a function."""
+    """Tell whether a token opens parentheses, which makes the name before it a function."""
     return token is not None and token.token_type is TokenType.L_PAREN
 
 

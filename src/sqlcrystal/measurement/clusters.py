@@ -20,7 +20,7 @@ NO_SPREAD = 1e-9
 
 
 def undefined(sums: Floats, sizes: Floats) -> str:
-    """Why databases give no interval, in words; empty where they do."""
+    """Tell why databases give no interval, in words; empty where they do."""
     groups = sums.shape[-1]
     if groups < FEWEST_DATABASES:
         few = "one database" if groups == 1 else "two databases"

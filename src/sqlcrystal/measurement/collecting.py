@@ -31,18 +31,18 @@ class Share(Struct, frozen=True):
 
 
 def first_try(rows: Sequence[Collected]) -> Share:
-    """How many first attempts are right."""
+    """Tell how many first attempts are right."""
     return Share(sum(row.first_right for row in rows), len(rows))
 
 
 def repair_yield(rows: Sequence[Collected]) -> Share:
-    """How many of the first-attempt failures the source mended."""
+    """Tell how many of the first-attempt failures the source mended."""
     failed = [row for row in rows if not row.first_right]
     return Share(sum(row.right for row in failed), len(failed))
 
 
 def vote_precision(rows: Sequence[Collected]) -> Share:
-    """How many of the candidates that a vote elected are right: each round elects one, a right one is the last."""
+    """Tell how many of the candidates that a vote elected are right: each round elects one, a right one is the last."""
     failed = [row for row in rows if not row.first_right]
     return Share(sum(row.right for row in failed), sum(row.rounds for row in failed))
 

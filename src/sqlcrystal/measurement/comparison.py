@@ -32,7 +32,7 @@ class LeaveOneOut(Struct, frozen=True, kw_only=True):
 
 
 def leave_one_out(*, outcomes: PairedOutcomes) -> LeaveOneOut | None:
-    """How far one database alone moves the result; None with one database."""
+    """Tell how far one database alone moves the result; None with one database."""
     table = outcomes.differences
     if len(table.names) < 2:
         return None

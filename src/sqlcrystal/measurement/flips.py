@@ -57,7 +57,7 @@ class Pair:
 
     @property
     def evaluable(self) -> bool:
-        """Whether both sides could be judged at all."""
+        """Tell whether both sides could be judged at all."""
         return self.before.kind not in UNEVALUABLE and self.after.kind not in UNEVALUABLE
 
     @property
@@ -206,7 +206,7 @@ class Substitution(Struct, frozen=True, kw_only=True):
 
     @property
     def enrichment(self) -> float:
-        """How many times its base rate; about 1 would speak against substitution."""
+        """Tell how many times its base rate; about 1 would speak against substitution."""
         return self.share / self.base_rate if self.base_rate else nan
 
 
@@ -283,6 +283,6 @@ def correlation(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def top_share(nets: Sequence[int], *, top: int = 3) -> float | None:
-    """Which share of the net gain the first `top` strata carry, in percent; None when there is no gain."""
+    """Tell which share of the net gain the first `top` strata carry, in percent; None when there is no gain."""
     total = sum(nets)
     return 100 * sum(nets[:top]) / total if total > 0 else None

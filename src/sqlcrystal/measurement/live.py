@@ -52,7 +52,7 @@ class Tally:
 
     @property
     def usable(self) -> Any:
-        """Whether both arms have enough verdicts for an interval."""
+        """Tell whether both arms have enough verdicts for an interval."""
         return np.minimum(self.with_memory, self.without) >= FEWEST
 
 
@@ -104,7 +104,7 @@ class VerdictSelection(Struct, frozen=True, kw_only=True):
 
     @property
     def selective(self) -> bool:
-        """Whether what was judged differs from what was asked, so that the lift among verdicts may be theirs."""
+        """Tell whether what was judged differs from what was asked, so that the lift among verdicts may be theirs."""
         return self.by_arm_pp is not None or self.by_trouble_pp is not None
 
 
@@ -122,7 +122,7 @@ class LiveLift(Struct, frozen=True, kw_only=True):
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether memory is known to help, or to harm."""
+        """Tell whether memory is known to help, or to harm."""
         return self.low_pp is not None and self.high_pp is not None and (self.low_pp > 0 or self.high_pp < 0)
 
 
@@ -230,7 +230,7 @@ def paired_verdicts_needed(
 def verdicts_needed(
     *, floor: float, share: float, effect_pp: float = MATTERS_PP, settled: float = 0.0, power: float = POWER
 ) -> int | None:
-    """How many verdicts it takes, in all, until a lift of that size is told from zero with that chance.
+    """Tell how many verdicts it takes, in all, until a lift of that size is told from zero with that chance.
 
     `floor` is the share right without memory, `share` what is held out, `settled` the share of questions that both
     arms answer alike; None where no number of verdicts would do.

@@ -75,12 +75,12 @@ class SeedCounts(Struct, frozen=True, kw_only=True):
 
     @property
     def headroom(self) -> int:
-        """How many questions on-demand repair adds."""
+        """Tell how many questions on-demand repair adds."""
         return self.repaired - self.repair_floor
 
     @property
     def lift(self) -> int:
-        """How many questions memory adds net."""
+        """Tell how many questions memory adds net."""
         return self.memory - self.floor
 
 
@@ -223,7 +223,7 @@ def ratio_estimate(
 
 
 def _undefined(table: QuestionTable, value: float) -> str:
-    """Why there is no interval, in words: no ratio at all, or no interval of the lift to agree with."""
+    """Tell why there is no interval, in words: no ratio at all, or no interval of the lift to agree with."""
     if not np.isfinite(value):
         return "the ratio is undefined: repair leaves no headroom"
     changes = np.stack([100 * table.values[:, 1], table.values[:, 0]], axis=1)

@@ -19,12 +19,12 @@ class AnsweredQuestion(JudgedQuestion, Protocol):
 
     @property
     def first_right(self) -> bool:
-        """Whether the first attempt was right."""
+        """Tell whether the first attempt was right."""
         ...
 
     @property
     def kind(self) -> str:
-        """How it ended."""
+        """Tell how it ended."""
         ...
 
     @property

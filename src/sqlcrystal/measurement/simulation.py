@@ -130,7 +130,7 @@ def _hold_out(
 
 
 def _repair_chance(truth: Truth, rate: Floats, moved: NDArray[np.bool_]) -> Floats:
-    """How likely repair solves a failure: more so where memory does, and in all as often as it was measured."""
+    """Tell how likely repair solves a failure: more so where memory does, and in all as often as it was measured."""
     rest = np.clip((truth.repaired - rate * truth.repaired_if_fixed) / np.maximum(1 - rate, 1e-9), 0, 1)
     return np.where(moved, truth.repaired_if_fixed, rest)
 
@@ -145,11 +145,11 @@ class Intervals:
 
     @property
     def defined(self) -> NDArray[np.bool_]:
-        """Which studies have an interval."""
+        """Tell which studies have an interval."""
         return np.isfinite(self.low)
 
     def excludes(self, value: float) -> NDArray[np.bool_]:
-        """Which studies rule a value out; one without an interval rules out nothing."""
+        """Tell which studies rule a value out; one without an interval rules out nothing."""
         return (self.low > value) | (self.high < value)
 
 

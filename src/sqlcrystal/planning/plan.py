@@ -163,7 +163,7 @@ class Planner:
         return 1.0 if SETTINGS[unit.setting].asks == "held-out" else WRONG_SHARE * YIELD
 
     def _tells_flip(self, unit: Unit) -> bool:
-        """Whether the recording tells if memory changed the verdict, so that its cards are left out in turn."""
+        """Tell whether the recording tells if memory changed the verdict, so that its cards are left out in turn."""
         try:
             self.performer.flip(unit, self._holdings.filled)
         except RecordingMiss:

@@ -71,7 +71,7 @@ def judge(
 
 
 def available_cores() -> int:
-    """How many cores this process may use."""
+    """Tell how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -22,7 +22,7 @@ class Scored(Struct, frozen=True, kw_only=True):
 
     @property
     def correct(self) -> bool:
-        """Whether the prediction counts."""
+        """Tell whether the prediction counts."""
         return self.kind is Kind.MATCH
 
 

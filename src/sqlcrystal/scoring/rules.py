@@ -74,7 +74,7 @@ def _candidates(wanted: Sequence[object], offered: Sequence[object]) -> list[lis
 
 
 def _chosen(candidates: Sequence[Sequence[int]], holds: Callable[[tuple[int, ...]], bool]) -> bool:
-    """Whether distinct columns can be chosen, one per wanted column, so that every prefix of the choice holds."""
+    """Tell whether distinct columns can be chosen, one per wanted column, so that every prefix of the choice holds."""
     stack: list[tuple[int, ...]] = [()]
     while stack:
         prefix = stack.pop()
@@ -91,7 +91,7 @@ def _same_prefix(
     prefix: tuple[int, ...],
     pack: Callable[[Sequence[object]], object],
 ) -> bool:
-    """Whether the columns chosen so far agree with gold's first columns, taken together."""
+    """Tell whether the columns chosen so far agree with gold's first columns, taken together."""
     if len(prefix) == 1:
         return True
     left = list(zip(*gold_columns[: len(prefix)], strict=True))
@@ -123,7 +123,7 @@ def _close(left: Cell, right: Cell) -> bool:
 
 
 def _pair_up(left: list[Row], right: list[Row]) -> bool:
-    """Whether the rows that differ can be paired within the tolerance."""
+    """Tell whether the rows that differ can be paired within the tolerance."""
     groups: dict[tuple[object, ...], tuple[list[Row], list[Row]]] = {}
     for side, rows in enumerate((left, right)):
         for row in rows:

@@ -38,7 +38,7 @@ def sqlite_key(sql: str) -> str:
 
 
 def _has_control_character(sql: str) -> bool:
-    """Whether there is one that is not layout; that a text is printable is known much faster."""
+    """Tell whether there is one that is not layout; that a text is printable is known much faster."""
     return not sql.isprintable() and _CONTROL.search(sql) is not None
 
 
@@ -58,7 +58,7 @@ def without_distinct(sql: str) -> str:
 
 
 def orders_its_result(sql: str) -> bool:
-    """Whether ORDER BY stands outside every parenthesis, so that it orders the final rows."""
+    """Tell whether ORDER BY stands outside every parenthesis, so that it orders the final rows."""
     if "order" not in sql.lower():
         return False
     depth = 0
@@ -73,7 +73,7 @@ def orders_its_result(sql: str) -> bool:
 
 
 def may_change_between_runs(sql: str) -> bool:
-    """Whether the text mentions the clock or chance, so that its rows must not outlive the run."""
+    """Tell whether the text mentions the clock or chance, so that its rows must not outlive the run."""
     return _VOLATILE.search(sql) is not None
 
 

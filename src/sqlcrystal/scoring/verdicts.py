@@ -38,7 +38,7 @@ class Judgement(Struct, frozen=True):
 
     @property
     def correct(self) -> bool:
-        """Whether the prediction counts."""
+        """Tell whether the prediction counts."""
         return self.kind is Kind.MATCH
 
 

@@ -55,7 +55,7 @@ def run_chunks(
 
 
 def can_fork() -> bool:
-    """Whether forking is safe here: on Linux, from the only thread."""
+    """Tell whether forking is safe here: on Linux, from the only thread."""
     return sys.platform == "linux" and threading.active_count() == 1
 
 

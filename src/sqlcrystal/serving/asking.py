@@ -243,7 +243,7 @@ def held_out(*, seed: int, database: str, question: str, day: str, share: float)
 
 
 def audited(*, seed: int, database: str, key: str, day: str, share: float) -> bool:
-    """Whether chance chose a question of that key to be judged that day, whichever arm answers it."""
+    """Tell whether chance chose a question of that key to be judged that day, whichever arm answers it."""
     return _drawn(str(seed), database, key, day, "audit", share=share)
 
 
@@ -279,7 +279,7 @@ class FreshMemory:
 
 
 def still_runs(workspace: Workspace, opened: OpenDatabase, cards: Sequence[Card]) -> dict[str, bool]:
-    """Whether each card runs under the present schema; only those never seen to are run, and judged at once."""
+    """Tell whether each card runs under the present schema; only those never seen to are run, and judged at once."""
     fingerprint = opened.database.fingerprint()
     older = [card for card in cards if card.fingerprint != fingerprint]
     if not older:

@@ -45,7 +45,7 @@ class Caller(Struct, frozen=True, kw_only=True):
 
     @property
     def owns_all(self) -> bool:
-        """Whether they manage every database."""
+        """Tell whether they manage every database."""
         return (EVERY_DATABASE, Scope.MANAGE) in self.scopes
 
     def sees(self, database: str) -> bool:

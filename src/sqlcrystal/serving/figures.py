@@ -32,7 +32,7 @@ def arms(value: Value) -> list[tuple[str, str, str]]:
 
 
 def verdict_rates(value: Value) -> str:
-    """How much of each arm was judged, and whether the two differ beyond chance: then so may what was judged."""
+    """Tell how much of each arm was judged, and whether the two differ beyond chance: then so may what was judged."""
     with_memory, without = value.arms["with_memory"], value.arms["without_memory"]
     if not with_memory.answers or not without.answers:
         return ""

@@ -92,7 +92,7 @@ class OpenTeam:
 
     @property
     def reads_at_once(self) -> bool:
-        """Whether a look into the store takes microseconds: it is a file, and no server has to be asked."""
+        """Tell whether a look into the store takes microseconds: it is a file, and no server has to be asked."""
         return self.store.is_file
 
     def is_ready(self) -> bool:

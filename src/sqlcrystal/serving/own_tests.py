@@ -107,7 +107,7 @@ def _wanted(workspace: Workspace, name: str, test: OwnTest) -> tuple[Row, ...]:
 
 
 def _why(draft: Draft, wanted: tuple[Row, ...], *, ordered: bool) -> str:
-    """Why an answer is not what a test wants; nothing when it is."""
+    """Tell why an answer is not what a test wants; nothing when it is."""
     if not isinstance(draft.execution, Rows):
         return f"does not run: {draft.execution.message}" if draft.execution else "the model's reply held no SQL"
     if same_bag(wanted, draft.execution.rows, ordered=ordered):

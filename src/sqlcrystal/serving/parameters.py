@@ -55,7 +55,7 @@ def other_values(card: Card, question: str, dialect: str) -> tuple[tuple[str, st
 
 
 def same_query(one: str, other: str, dialect: str) -> bool:
-    """Whether two queries are the same but for layout."""
+    """Tell whether two queries are the same but for layout."""
     try:
         return _laid_out(one, dialect) == _laid_out(other, dialect)
     except Unparsable:

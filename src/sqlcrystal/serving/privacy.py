@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def is_private(opened: OpenDatabase) -> bool:
-    """Whether nothing that is kept may hold a value of this database."""
+    """Tell whether nothing that is kept may hold a value of this database."""
     return opened.entry.values == "never"
 
 
@@ -49,7 +49,7 @@ def runs_as_kept(record: AnswerRecord, sql: str) -> bool:
 
 
 def kept_trace(opened: OpenDatabase, episode: Episode | None) -> Episode | None:
-    """How an answer came about is kept only where values may be."""
+    """Tell how an answer came about is kept only where values may be."""
     return None if is_private(opened) else episode
 
 

@@ -57,7 +57,7 @@ def adaptation(
 
 
 def _is_an_instance(other: Card, card: Card, dialect: str) -> bool:
-    """Whether somebody confirmed the same exchange before: another card is this one with another value."""
+    """Tell whether somebody confirmed the same exchange before: another card is this one with another value."""
     exchanged: Exchanged | None = exchange(card, other.question.text, dialect)
     return exchanged is not None and same_query(exchanged.sql, other.sql, dialect)
 

@@ -176,7 +176,7 @@ def _accuracy(seen: Sequence[Observation], *, memory: bool) -> float | None:
 
 
 def _enough(lift: LiveLift, effect_pp: float) -> bool:
-    """Whether the question is answered: memory helps, or harms, or does neither by as much as matters."""
+    """Tell whether the question is answered: memory helps, or harms, or does neither by as much as matters."""
     if lift.low_pp is None or lift.high_pp is None:
         return False
     return lift.excludes_zero or (lift.low_pp > -effect_pp and lift.high_pp < effect_pp)
@@ -198,7 +198,7 @@ def _missing(seen: Sequence[Observation], without: float | None, effect_pp: floa
 
 
 def _paired(seen: Sequence[Observation], without: float | None, effect_pp: float) -> int | None:
-    """How many verdicts both arms would take; None where they answer already."""
+    """Tell how many verdicts both arms would take; None where they answer already."""
     if not seen or seen[-1].settled is not None:
         return None
     return paired_verdicts_needed(floor=_floor(without), settled=USUAL_SETTLED, effect_pp=effect_pp)

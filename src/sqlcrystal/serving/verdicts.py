@@ -141,7 +141,7 @@ def _repair(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, no
 
 
 def _episode(workspace: Workspace, record: AnswerRecord) -> Episode:
-    """How an answer came about; where that was not kept, what the answer itself says."""
+    """Tell how an answer came about; where that was not kept, what the answer itself says."""
     kept = workspace.store.answers.trace(record.id)
     if kept is not None:
         return kept

@@ -129,7 +129,7 @@ class Workspace:
         self._remembered.add(opened.name)
 
     def known_places(self) -> "list[DatabaseLocation]":
-        """Where databases were asked before without settings, the last one first."""
+        """Tell where databases were asked before without settings, the last one first."""
         return self.store.locations.all() if self.store_exists() else []
 
     def known_name(self, name: str) -> str:
@@ -254,7 +254,7 @@ class Workspace:
         return self.store.bank if self.store_exists() else FrozenBank(())
 
     def store_exists(self) -> bool:
-        """Whether there is anything to read; a server's store always counts as there."""
+        """Tell whether there is anything to read; a server's store always counts as there."""
         if self._store is not None:
             return True
         place = self._store_place()
@@ -314,12 +314,12 @@ _PASSWORD = re.compile(r"(?<=://)(?P<user>[^:/@]*):(?!\$\{)[^@]*@")
 
 
 def is_location(text: str) -> bool:
-    """Whether a text says where a database lies, and does not merely name it."""
+    """Tell whether a text says where a database lies, and does not merely name it."""
     return "://" in text or Path(text).expanduser().is_file()
 
 
 def is_gone(url: str) -> bool:
-    """Whether a location is a file that is no longer there."""
+    """Tell whether a location is a file that is no longer there."""
     whole = _canonical(url)
     return "://" not in whole and not Path(whole).is_file()
 
@@ -333,7 +333,7 @@ def absolute(url: str) -> str:
 
 
 def same_place(one: str, other: str) -> bool:
-    """Whether two locations are the same file, or the same database of a server."""
+    """Tell whether two locations are the same file, or the same database of a server."""
     return _canonical(one) == _canonical(other)
 
 

@@ -37,7 +37,7 @@ class PlannedArm(Struct, frozen=True):
 
     @property
     def remembers(self) -> bool:
-        """Whether the arm has a bank at all."""
+        """Tell whether the arm has a bank at all."""
         return self.arm.remembers
 
 

@@ -179,7 +179,7 @@ class Performer:
         return self._planned(unit).arm.solver if unit.arm and not unit.collects else SINGLE_SHOT
 
     def _sample(self, unit: Unit) -> int:
-        """Which reply to the same prompt is meant; a further pass of a collection asks for none of its own."""
+        """Tell which reply to the same prompt is meant; a further pass of a collection asks for none of its own."""
         return 0 if unit.collects else unit.repetition
 
     def _planned(self, unit: Unit) -> PlannedArm:

@@ -48,7 +48,7 @@ class Progress(Struct):
 
     @property
     def complete(self) -> bool:
-        """Whether every unit is performed."""
+        """Tell whether every unit is performed."""
         return len(self.rows) == len(self.batch.units)
 
 

@@ -44,7 +44,7 @@ class Unit(Struct, frozen=True, kw_only=True):
 
     @property
     def collects(self) -> bool:
-        """Whether repair, admission and a card follow the answer."""
+        """Tell whether repair, admission and a card follow the answer."""
         return self.setting == "collection"
 
 
@@ -59,7 +59,7 @@ class Batch(Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """How reports name what is left out."""
+        """Tell how reports name what is left out."""
         return f"{self.arm}/{self.setting}" if self.arm else "first attempts"
 
 

@@ -41,7 +41,7 @@ def blueprint(name: str) -> Blueprint:
 
 
 def cache_directory() -> Path:
-    """Where built databases are kept: SQLCRYSTAL_CACHE, else the user's cache folder."""
+    """Tell where built databases are kept: SQLCRYSTAL_CACHE, else the user's cache folder."""
     if chosen := os.environ.get("SQLCRYSTAL_CACHE"):
         return Path(chosen) / "quarry"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sqlcrystal" / "quarry"

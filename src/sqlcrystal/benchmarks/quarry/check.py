@@ -36,7 +36,7 @@ class Review(Struct, frozen=True, kw_only=True):
 
     @property
     def sound(self) -> bool:
-        """Whether neither the database nor any of its questions has a problem."""
+        """Tell whether neither the database nor any of its questions has a problem."""
         return not self.problems and not any(finding.problems for finding in self.findings)
 
 
@@ -107,7 +107,7 @@ def _question_problems(entry: QuarryQuestion, gold: Table, file: Path) -> Iterat
 
 
 def _cuts_a_tie(select: Select, file: Path) -> bool:
-    """Whether the first row that LIMIT leaves out has the same sort key as the last one it keeps."""
+    """Tell whether the first row that LIMIT leaves out has the same sort key as the last one it keeps."""
     order, limit, offset = (select.args.get(part) for part in ("order", "limit", "offset"))
     if order is None or limit is None:
         return False

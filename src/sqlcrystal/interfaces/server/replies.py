@@ -52,7 +52,7 @@ def json_reply(document: object, *, status: int = 200) -> Response:
 
 
 def wants_events(request: Request) -> bool:
-    """Whether the caller asked for a stream."""
+    """Tell whether the caller asked for a stream."""
     return "text/event-stream" in request.headers.get("accept", "")
 
 

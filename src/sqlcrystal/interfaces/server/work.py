@@ -37,12 +37,12 @@ class Queue:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """Tell how many wait."""
         return len(self._queue)
 
     @property
     def full(self) -> bool:
-        """Whether the next one is turned away."""
+        """Tell whether the next one is turned away."""
         return self.running >= self._concurrency and len(self._queue) >= self._size
 
     async def enter(self, moved: Moved) -> None:

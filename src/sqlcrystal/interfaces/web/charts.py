@@ -57,7 +57,7 @@ def both_sizes(draw: Callable[[Size], Markup]) -> Markup:
 
 
 def is_measure(name: str, values: Sequence[Cell]) -> bool:
-    """Whether a column holds quantities: numbers, and no ids, years or codes."""
+    """Tell whether a column holds quantities: numbers, and no ids, years or codes."""
     numeric = all(
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
     )
@@ -135,7 +135,7 @@ def _line(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
 
 
 def _legend(size: Size, names: Sequence[str], *, left: int) -> list[Markup]:
-    """Which line is which, by its dashes as well as its colour."""
+    """Tell which line is which, by its dashes as well as its colour."""
     each = (size.width - left) / len(names)
     return [
         Markup('<line class="line{}" x1="{:.0f}" x2="{:.0f}" y1="8" y2="8"/><text x="{:.0f}" y="12">{}</text>').format(
@@ -161,11 +161,11 @@ class Frame(NamedTuple):
     steps: float
 
     def across(self, step: float) -> float:
-        """Where a step stands."""
+        """Tell where a step stands."""
         return self.left + (self.size.width - self.left - 16) * step / (self.steps or 1)
 
     def down(self, value: float) -> float:
-        """Where a value stands."""
+        """Tell where a value stands."""
         share = (value - self.low) / ((self.high - self.low) or 1.0)
         return self.head + (self.height - 36 - self.head) * (1 - share)
 

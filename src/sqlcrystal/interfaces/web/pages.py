@@ -57,7 +57,7 @@ def add_pages(app: FastAPI) -> None:
 
 
 def wants_page(request: Request) -> bool:
-    """Whether an error is shown as a page: to a browser, outside the interface, and not to the script."""
+    """Tell whether an error is shown as a page: to a browser, outside the interface, and not to the script."""
     by_script = "x-fragment" in request.headers
     return not by_script and not request.url.path.startswith(API) and "text/html" in request.headers.get("accept", "")
 
@@ -76,7 +76,7 @@ def error_page(request: Request, status: int, detail: object) -> Response:
 
 @router.get("/login")
 async def login_page(request: Request) -> Response:
-    """Where a token is given."""
+    """Tell where a token is given."""
     return page(request, "login.html", refused="")
 
 

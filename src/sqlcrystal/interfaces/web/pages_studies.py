@@ -80,7 +80,7 @@ async def report_file(name: str, file: str, door: Door, work: Working) -> Respon
 
 
 def _folders(work: Work) -> list[Path]:
-    """Where runs lie: the folder of the settings, and in the demo that of the bundled study."""
+    """Tell where runs lie: the folder of the settings, and in the demo that of the bundled study."""
     bundled: Path | None = getattr(work.crystal, "reports", None)
     return [Path(work.settings.studies), *([bundled] if bundled else [])]
 

@@ -38,7 +38,7 @@ class TableView(Struct, frozen=True, kw_only=True):
 
     @property
     def pages(self) -> int:
-        """How many pages of a hundred rows there are."""
+        """Tell how many pages of a hundred rows there are."""
         return max(1, -(-self.row_count // PAGE_ROWS))
 
     @property
@@ -48,7 +48,7 @@ class TableView(Struct, frozen=True, kw_only=True):
 
     @property
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers only."""
+        """Tell which columns hold numbers only."""
         return [
             any(row[at] is not None for row in self.rows)
             and all(row[at] is None or isinstance(row[at], int | float) for row in self.rows)
@@ -57,7 +57,7 @@ class TableView(Struct, frozen=True, kw_only=True):
 
     @property
     def measures(self) -> list[bool]:
-        """Which columns hold quantities, whose thousands may stand apart."""
+        """Tell which columns hold quantities, whose thousands may stand apart."""
         return [
             is_measure(name, [row[at] for row in self.rows if row[at] is not None])
             for at, name in enumerate(self.columns)
@@ -88,7 +88,7 @@ class TableView(Struct, frozen=True, kw_only=True):
 
     @property
     def row_words(self) -> str:
-        """How many rows there are, and whether all are shown."""
+        """Tell how many rows there are, and whether all are shown."""
         if not self.kept:
             return "Rows are not kept"
         if len(self.rows) >= self.row_count:

@@ -98,7 +98,7 @@ class AnswerView:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing speaks against confirming it at once."""
+        """Tell whether nothing speaks against confirming it at once."""
         return bool(self.row_count) and not self.error and not self.repaired and self.conflict is None
 
     @cached_property
@@ -137,7 +137,7 @@ class AnswerView:
 
     @property
     def repaired(self) -> bool:
-        """Whether the SQL that is shown is not the first attempt's."""
+        """Tell whether the SQL that is shown is not the first attempt's."""
         return not self.given_sql and (
             self._episode is not None and bool(self._episode.rounds) and self._episode.attempt.sql != self._record.sql
         )
@@ -151,7 +151,7 @@ class AnswerView:
 
     @property
     def repairs_tried(self) -> str:
-        """Whether a repair was tried, in words."""
+        """Tell whether a repair was tried, in words."""
         rounds = len(self._episode.rounds) if self._episode else 0
         if not rounds:
             return "No repair was tried."
@@ -171,7 +171,7 @@ class AnswerView:
 
     @property
     def seconds(self) -> str:
-        """How long it took."""
+        """Tell how long it took."""
         return f"{self._record.seconds:.1f} s"
 
     @property
@@ -204,7 +204,7 @@ class AnswerView:
 
     @property
     def attempts(self) -> int:
-        """How many times SQL was written for it."""
+        """Tell how many times SQL was written for it."""
         return 1 + (len(self._episode.rounds) if self._episode else 0)
 
     # ── the verdict ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -216,7 +216,7 @@ class AnswerView:
 
     @property
     def open(self) -> bool:
-        """Whether it waits for a verdict."""
+        """Tell whether it waits for a verdict."""
         return self.verdict is None
 
     @property

@@ -276,7 +276,7 @@ def _substitution_row(name: str, shared: Substitution) -> Row:
 
 
 def card_usage(facts: Facts) -> Body | None:
-    """How broadly the bank is used, by width."""
+    """Tell how broadly the bank is used, by width."""
     arms = [arm for arm in sorted(facts.varying("k"), key=lambda arm: arm.k) if facts.cards(arm)]
     return Body(
         columns=("Width", "Cards", "Slots", "In a fix window %", "Top tenth's share %", "Gini", "Never retrieved %"),

@@ -47,17 +47,17 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def preliminary(self) -> bool:
-        """Whether it rests on fewer than three seeds."""
+        """Tell whether it rests on fewer than three seeds."""
         return self.result.n_seeds < ENOUGH_SEEDS
 
     @property
     def primary(self) -> bool:
-        """Whether it is the one confirmatory contrast that is tested first and unadjusted."""
+        """Tell whether it is the one confirmatory contrast that is tested first and unadjusted."""
         return self.family is not None and self.family.primary
 
     @property
     def status(self) -> str:
-        """How the comparison may be read."""
+        """Tell how the comparison may be read."""
         status = "confirmatory" if self.confirmatory else "exploratory"
         return f"{status}, preliminary" if self.preliminary else status
 
@@ -73,7 +73,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def supported(self) -> bool:
-        """Whether the difference is told from zero, within its family if it has one, over three seeds or more."""
+        """Tell whether the difference is told from zero, within its family if it has one, over three seeds or more."""
         claimed = self.family.supported if self.family else self.told_from_zero
         return claimed and not self.preliminary
 
@@ -144,7 +144,7 @@ def resolve(facts: Facts, planned: Planned) -> tuple[Arm | None, Arm | None]:
 
 
 def in_design(facts: Facts, planned: Planned) -> bool:
-    """Whether the study has arms for a comparison, recorded or not."""
+    """Tell whether the study has arms for a comparison, recorded or not."""
     solvers = {arm.solver for arm in facts.arms.values() if not arm.remembers}
 
     def is_planned(side: str | Mapping[str, object]) -> bool:

@@ -25,17 +25,17 @@ class Completeness(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def recorded(self) -> int:
-        """How many arms are complete."""
+        """Tell how many arms are complete."""
         return sum(name not in self.missing for name in self.arms)
 
     @property
     def interim(self) -> bool:
-        """Whether anything is still to come."""
+        """Tell whether anything is still to come."""
         return bool(self.missing)
 
     @property
     def counted(self) -> str:
-        """How many arms are recorded, in words, and whether what is missing is only tried out."""
+        """Tell how many arms are recorded, in words, and whether what is missing is only tried out."""
         whole = bool(self.confirmatory) and self.confirmatory.isdisjoint(self.missing)
         partly = len(self.begun & self.missing.keys())
         return (

@@ -203,7 +203,7 @@ def _run_splits(facts: Facts, arm: Arm | None) -> str:
 
 
 def origin(facts: Facts) -> Body | None:
-    """Where episodes come from: successes, repairs, their union."""
+    """Tell where episodes come from: successes, repairs, their union."""
     success, union = facts.find(source="success"), facts.find(source=("union", "union-look"))
     present = [arm for arm in (success, facts.default, union) if arm]
     if len(present) < 2 or facts.bare is None:

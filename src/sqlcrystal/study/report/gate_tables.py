@@ -31,7 +31,7 @@ def _collections(facts: Facts, **wanted: str) -> list[tuple[Arm, tuple[Outcome, 
 
 
 def votes(facts: Facts) -> Body | None:
-    """How often the candidate that a vote elects is right, and how right a bank is that stores it unchecked."""
+    """Tell how often the candidate that a vote elects is right, and how right a bank is that stores it unchecked."""
     rows = grouped(facts, [arm for arm, _ in _collections(facts, source="T4")], _vote_row)
     columns = ("Arm", *(f"s{seed}" for seed in facts.seeds), "Elected candidates right %", "Cards in the bank right %")
     note = "Each round of the self-vote elects one candidate; under a check the rounds go on until one is right."

@@ -133,7 +133,7 @@ def summarize(facts: Facts) -> Summary:
 
 
 def _accuracies(facts: Facts) -> dict[str, Any]:
-    """How often each side was right."""
+    """Tell how often each side was right."""
     bare, memory = facts.both
     return {
         "p0": percent_right(bare),
@@ -172,7 +172,7 @@ def _against_engine_repair(result: Comparison | None) -> dict[str, Any]:
 
 
 def _ratio(facts: Facts) -> dict[str, Any]:
-    """How much of the repair's gain memory keeps."""
+    """Tell how much of the repair's gain memory keeps."""
     ratio, whole = facts.ratio(facts.default), facts.whole_headroom
     estimates = ratio.estimates if ratio else {}
     decided, two_stage = estimates.get(facts.method), estimates.get("two-stage")
@@ -191,7 +191,7 @@ def _ratio(facts: Facts) -> dict[str, Any]:
 
 
 def _sizes(facts: Facts) -> dict[str, Any]:
-    """How much was asked, and how much was kept."""
+    """Tell how much was asked, and how much was kept."""
     memory = facts.rows(facts.default)
     cards = {seed: len(facts.bank(facts.default, seed)) for seed in facts.seeds}
     return {

@@ -184,7 +184,7 @@ def database_effects(facts: Facts) -> list[tuple[Effect, int]]:
 
 
 def per_database(facts: Facts) -> Body | None:
-    """How the lift spreads over databases, and whether card counts predict it."""
+    """Tell how the lift spreads over databases, and whether card counts predict it."""
     by_database = database_effects(facts)
     if not by_database:
         return None

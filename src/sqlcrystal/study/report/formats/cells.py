@@ -8,7 +8,7 @@ NUMERIC = re.compile(r"[+−<]?[\d.,]+( ?%| ?pp|M|K|×)?|—|[+−]?[\d.,]+( ?/ 
 
 
 def numeric_columns(table: ReportTable) -> tuple[bool, ...]:
-    """Which columns hold figures and are set flush right."""
+    """Tell which columns hold figures and are set flush right."""
     body = [row for row in table.rows if len(row) == len(table.columns)]
     return tuple(
         bool(body) and all(NUMERIC.fullmatch(row[index]) or not row[index] for row in body)
