@@ -26,6 +26,8 @@ RECORDED = {
     "profile W0": ("transfer",),
     "W0 fallback": ("transfer",),
     "profile W0 fallback": ("transfer",),
+    "served": ("transfer", "served"),
+    "served without cards": ("transfer",),
 }
 """Arms and settings for which the recording holds every reply, under all three seeds."""
 

@@ -7,6 +7,7 @@ from sqlcrystal.acquisition.explore import Explore, Exploring
 from sqlcrystal.acquisition.repair import BUDGET, FirstTry, NamedSource
 from sqlcrystal.acquisition.resampling import Resample, SelfVote
 from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union, UnionLook
+from sqlcrystal.acquisition.spelling import SpelledThenLook, SpelledThenOneBit
 from sqlcrystal.admission.verifiers import EngineSignal, Judge, Noisy, Oracle, Ungated
 from sqlcrystal.consumption.controls import Foreign, Nothing, Random, SchemaSimilar
 from sqlcrystal.consumption.dense import Dense, Mmr, Payload
@@ -15,6 +16,7 @@ from sqlcrystal.consumption.retriever import NamedRetriever, Reach
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Check, Database, LanguageModel, Retriever, Solver, Source, Verifier, Writer
+from sqlcrystal.solving.consensus import Consensus
 from sqlcrystal.solving.fallback import Fallback
 from sqlcrystal.solving.profile import Profiled, ProfiledFallback
 from sqlcrystal.solving.solver import GREEDY, ChainOfThought, NamedSolver, SingleShot
@@ -48,6 +50,7 @@ SOLVERS: dict[str, type[NamedSolver]] = by_name(
     Profiled,
     Fallback,
     ProfiledFallback,
+    Consensus,
 )
 
 SOURCES: dict[str, type[NamedSource]] = by_name(
@@ -60,7 +63,11 @@ SOURCES: dict[str, type[NamedSource]] = by_name(
     Union,
     UnionLook,
     Explore,
+    SpelledThenLook,
+    SpelledThenOneBit,
 )
+SERVED_SOURCES = {"allowed": SpelledThenLook.name, "never": SpelledThenOneBit.name}
+"""How the service repairs, by whether values may leave the database; the setting `served` measures the first."""
 
 WRITERS: dict[str, type[CardWriter]] = by_name(
     Verbatim,

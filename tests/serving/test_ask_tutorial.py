@@ -11,7 +11,7 @@ import pytest
 
 from servers import new_postgres_database, running_postgres
 from serving_endpoint import model_at, scripted_endpoint
-from shop import fenced
+from shop import PROFILE, fenced
 from sqlcrystal.types import Message, Sampling
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "ask.md"
@@ -19,8 +19,8 @@ RIGHT = "SELECT COUNT(*) FROM item WHERE kind = 'HW'"
 
 
 def learner(messages: Sequence[Message], _: Sampling) -> str:
-    """A model that does not know how hardware is spelt until a card, a comment or a probe tells it."""
-    text = messages[-1].content
+    """A model that learns how hardware is spelt from a card, a comment or a probe; the profile is lost on it."""
+    text = PROFILE.sub("", messages[-1].content)
     question = text.rpartition("[Question]")[2]
     if "most expensive" in question:
         return fenced("SELECT kind FROM item ORDER BY price DESC LIMIT 1")

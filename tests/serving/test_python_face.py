@@ -91,7 +91,7 @@ def test_without_comments_and_hints_a_prompt_is_byte_for_byte_the_studys(tmp_pat
 
     SingleShot(study, database).solve(replace(QUESTION, evidence=""))
     database.close()
-    assert first_prompt(DatabaseEntry(url=str(place)), tmp_path) == prompt_text(study.prompts[0])
+    assert first_prompt(DatabaseEntry(url=str(place), profile=False), tmp_path) == prompt_text(study.prompts[0])
 
 
 def test_views_and_hints_reach_the_prompt(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_where_no_card_comes_up_the_second_arm_costs_nothing(tmp_path: Path) -> 
         (value,) = crystal.value()
         assert (value.measuring_tokens, value.fixed, value.broke) == (0, 0, 0)
         assert isinstance(crystal.workspace.model, ScriptedModel)
-        assert len(crystal.workspace.model.prompts) == 1
+        assert len(crystal.workspace.model.prompts) == 2  # one arm's two views of the database
 
 
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,12 +17,14 @@ from sqlcrystal.types import CardId, Episode
 _ANSWER = msgspec.json.Decoder(AnswerRecord)
 _COLUMNS = (
     *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "result_digest"),
-    *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "share", "error"),
+    *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "share", "doubt", "error"),
 )
 _SPENT = ("calls", "prompt_tokens", "completion_tokens", "seconds")
 _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
 _SHOWN = answers.c.twin_of == ""
+_USEFUL = ("asked", "conflict", "doubt", "spread")
+"""By what the queue is ordered, the most telling measure first."""
 _LOOKUP = DocumentLookup(answers, kind="answer")
 _TRACE = sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name"))
 _VERDICT = sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name"))
@@ -139,7 +141,7 @@ class AnswerStore:
     def waiting(self, *, database: str | None = None, limit: int = 100) -> list[Waiting]:
         """List the questions whose latest answer has no verdict, most useful first.
 
-        A question is useful that is asked often, then one that a near card or, last, samples disagree on.
+        A question is useful that is asked often, then one that a near card disagrees on, then a doubtful answer.
         """
         grouped = (
             sa.select(
@@ -147,6 +149,7 @@ class AnswerStore:
                 sa.func.count().label("asked"),
                 sa.func.max(answers.c.spread).label("spread"),
                 sa.func.max(answers.c.conflict).label("conflict"),
+                sa.func.max(answers.c.doubt).label("doubt"),
             )
             .where(_SHOWN)
             .group_by(answers.c.database, answers.c.question_key)
@@ -159,7 +162,7 @@ class AnswerStore:
             sa.select(answers.c.document, latest.c.asked, latest.c.spread, latest.c.conflict)
             .join(latest, answers.c.seq == latest.c.seq)
             .where(open_)
-            .order_by(latest.c.asked.desc(), latest.c.conflict.desc(), latest.c.spread.desc(), answers.c.seq)
+            .order_by(*(latest.c[measure].desc() for measure in _USEFUL), answers.c.seq)
             .limit(limit)
         )
         return [

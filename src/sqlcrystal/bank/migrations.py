@@ -298,6 +298,11 @@ def _add_causes(op: "Operations") -> None:
     op.rename_table("places", "locations")
 
 
+def _add_doubt(op: "Operations") -> None:
+    """Add the doubt that an answer was given with, so that the queue can begin with the doubtful ones."""
+    op.add_column("answers", sa.Column("doubt", sa.Double(), nullable=False, server_default="0"))
+
+
 STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0001": _make_cards,
     "0002": _make_revisions,
@@ -306,6 +311,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0005": _add_shares,
     "0006": _drop_assignments,
     "0007": _add_causes,
+    "0008": _add_doubt,
 }
 HEAD = max(STEPS)
 """The newest shape."""

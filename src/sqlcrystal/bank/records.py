@@ -87,7 +87,14 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     """How much samples of this question disagreed, from 0 to 1."""
     conflict: float = 0.0
     """The score of the nearest card whose result disagrees with this answer's; 0 when none does."""
+    confidence: float | None = None
+    """The probability of being right that it was given with; None where nothing was worked out, as for a replay."""
     error: str = ""
+
+    @property
+    def doubt(self) -> float:
+        """Turn the confidence round, for the queue; nothing is doubted that has none."""
+        return 0.0 if self.confidence is None else 1 - self.confidence
 
 
 class Verdict(StrEnum):

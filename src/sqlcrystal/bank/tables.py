@@ -138,6 +138,7 @@ answers = sa.Table(
     _measure("spread"),
     _measure("conflict"),
     _measure("share"),
+    _measure("doubt"),
     _text("error"),
     # The verdict that stands, derived from `decisions` and written in the same transaction.
     _text("verdict", default=""),

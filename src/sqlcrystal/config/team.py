@@ -22,7 +22,11 @@ DEFAULT_RETRIEVER = "dense"
 
 _SECRET = re.compile(r"\$\{([^}]*)\}")
 _AT = re.compile(r" - at `\$\.?(.*)`$")
-_CHOICES = {"values": "; choose from allowed, never", "expect": '; choose from "rows", "no rows", { value = … }'}
+_CHOICES = {
+    "values": "; choose from allowed, never",
+    "choice": "; choose from agreement, signs, none",
+    "expect": '; choose from "rows", "no rows", { value = … }',
+}
 
 Section = TypeVar("Section", bound=Struct)
 
@@ -53,10 +57,10 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     assertion: tuple[AssertionEntry, ...] = ()
     check: str = ""
     """A command or URL that verifies answers without a person."""
-    profile: bool = False
+    profile: bool = True
     """Whether prompts show what the columns hold; where values are never to be shown, they do not."""
-    fallback: bool = False
-    """Whether the answer without cards stands where only the one with cards shows a sign of trouble."""
+    choice: Literal["agreement", "signs", "none"] = "agreement"
+    """How one of several answers is chosen: two results agree, the engine shows no sign, or only one is asked for."""
     replay: bool = False
     """Whether a recurring question may be served from its stored solution, without a model call."""
     functions: tuple[str, ...] = ()

@@ -75,6 +75,8 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """In the cause settings, the card of its window that this answer did without; `first_sql` had them all."""
     runtime: str = ""
     """What ran the weights for its calls; several are joined by a plus sign, an endpoint that does not say is empty."""
+    traits: tuple[float, ...] = ()
+    """What a served answer's probability of being right rests on (`measurement.confidence.TRAITS`)."""
 
 
 class BankedCard(Struct, frozen=True, kw_only=True, gc=False):

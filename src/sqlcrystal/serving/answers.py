@@ -49,6 +49,8 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     repaired: bool = False
     """The SQL is not the first attempt's."""
     offer: Offer | None = None
+    confidence: float | None = None
+    """The probability of being right, from what is known without an oracle; None where nothing was worked out."""
     verdict: str = ""
     card: str = ""
     """The card that a verdict made of it."""
@@ -97,7 +99,13 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
         how = "replayed, no model call" if self.replayed else f"{self.calls} call{'' if self.calls == 1 else 's'}"
         how += ", adapted" if self.adapted else ""
         tokens = f", {self.prompt_tokens:,} + {self.completion_tokens:,} tokens" if self.calls else ""
-        return f"answer {self.id}: {how}{tokens}, {self.seconds:.1f} s{', repaired' if self.repaired else ''}"
+        sure = f", {self.sureness}" if self.confidence is not None else ""
+        return f"answer {self.id}: {how}{tokens}, {self.seconds:.1f} s{', repaired' if self.repaired else ''}{sure}"
+
+    @property
+    def sureness(self) -> str:
+        """Say how sure the answer is in words, with the number behind them; nothing where none was worked out."""
+        return sureness(self.confidence)
 
     def _by_column(self) -> dict[str, list[Cell]]:
         return dict(zip(_told_apart(self.columns), _columns(self.columns, self.rows or ()), strict=True))
@@ -112,10 +120,21 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
         return "<div>" + "".join(parts) + f"<p><small>{escape(self.cost_line())}</small></p></div>"
 
 
+SURENESS = ((0.85, "sure"), (0.6, "probably right"), (0.4, "may be wrong"), (0.0, "probably wrong"))
+
+
+def sureness(confidence: float | None) -> str:
+    """Put a probability of being right into words."""
+    if confidence is None:
+        return ""
+    word = next(word for least, word in SURENESS if confidence >= least)
+    return f"{word} ({100 * confidence:.0f} %)"
+
+
 def served(record: AnswerRecord, cards: tuple[UsedCard, ...], **more: Any) -> ServedAnswer:
     """Make an answer as it is shown from the record that is kept of it."""
     same = ("id", "database", "question", "sql", "columns", "rows", "row_count", "replayed", "calls", "prompt_tokens")
-    taken = {field: getattr(record, field) for field in (*same, "completion_tokens", "seconds", "error")}
+    taken = {field: getattr(record, field) for field in (*same, "completion_tokens", "seconds", "error", "confidence")}
     answer = ServedAnswer(**{**taken, "cards": cards, **more})
     return replace(answer, truncated=answer.row_count > len(answer.rows or ()))
 

@@ -183,6 +183,7 @@ def _record(
         seconds=round(seconds, 6),
         spread=spread(workspace, draft, digest),
         conflict=conflict(opened, draft, digest),
+        confidence=draft.confidence,
         error=_error(draft),
     )
 

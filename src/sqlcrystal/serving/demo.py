@@ -356,7 +356,7 @@ def demo_crystal(store: str | None = None) -> Iterator[DemoCrystal]:
     with tempfile.TemporaryDirectory(prefix="sqlcrystal-demo-") as folder:
         entries = {name: _entry(place) for name, place in benchmark.locations.items()}
         team = TeamFile(databases=entries, store=store or str(Path(folder) / "demo.db"), model=MODEL, budget=0)
-        plain = {name: replace(entry, profile=False, fallback=False) for name, entry in entries.items()}
+        plain = {name: replace(entry, profile=False, choice="none") for name, entry in entries.items()}
         crystal = DemoCrystal(team, model=replies)
         crystal.repairing = Crystal(replace(team, databases=plain, budget=1), model=replies)
         crystal.reports = _unpacked_report(Path(folder) / "runs")
@@ -392,7 +392,7 @@ def _past(benchmark: Benchmark, replies: RecordedReplies, team: TeamFile) -> Pas
 
 
 def _entry(place: str) -> DatabaseEntry:
-    return DatabaseEntry(url=place, replay=True, hold_out=HOLD_OUT, profile=True, fallback=True)
+    return DatabaseEntry(url=place, replay=True, hold_out=HOLD_OUT, profile=True, choice="signs")
 
 
 def demo_token(crystal: Crystal) -> str:

@@ -23,6 +23,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     replayed: bool = False
     adapted: bool = False
     repaired: bool = False
+    confidence: float | None = None
 
     @property
     def used(self) -> tuple[UsedCard, ...]:

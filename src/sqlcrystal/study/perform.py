@@ -11,6 +11,7 @@ from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.ledger.log import line_of
 from sqlcrystal.ledger.records import Outcome
+from sqlcrystal.measurement.confidence import traits
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.study.design import PlannedArm, gate_of
@@ -76,6 +77,11 @@ class Performer:
         if unit.leaves_out and flip is None:
             return None
         try:
+            if SETTINGS[unit.setting].serves:
+                served = self._serve(unit, self._memory(unit, holdings))
+                settled = self._settle(unit, served.answer, pipeline.Lesson(effort=served.effort), None)
+                known = traits(served, self.world.database(unit.question.database))
+                return replace(settled, outcome=replace(settled.outcome, traits=known))
             answer = self._answer(unit, self._memory(unit, holdings))
         except ModelRejected:  # the same prompt would be refused again, so the question is unevaluable
             if not unit.arm:
@@ -102,7 +108,7 @@ class Performer:
         cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, holdings) else ()
         prefix = (unit.question.database, *(card.text for card in cards))
         gate = self._gate(unit)
-        repair = (self._planned(unit).arm.source, *gate) if gate else ()
+        repair = (self._source_name(unit), *gate) if gate else ()
         asked = (*as_asked(unit.question), self._solver_name(unit), self._sample(unit))
         return UnitWork(prefix, (*prefix, *asked, *repair))
 
@@ -112,6 +118,18 @@ class Performer:
         database = self.world.database(unit.question.database)
         return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit), database=database)
 
+    def _serve(self, unit: Unit, memory: pipeline.Memory) -> pipeline.Served:
+        """Answer as the service does, by its own code and its own source of repairs."""
+        database = self.world.database(unit.question.database)
+        return pipeline.serve(
+            unit.question,
+            memory=memory,
+            solver=self._solver(unit),
+            source=self._source(unit, "engine"),
+            database=database,
+            sound=self._regime(unit, "engine").accept,
+        )
+
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
         """Tell what repair makes of an answer, and in a collection its card; None where repair is not to be had."""
         gate = self._gate(unit)
@@ -119,15 +137,7 @@ class Performer:
             return None
         arm = self._planned(unit).arm
         database = self.world.database(unit.question.database)
-        name, rate = gate
-        bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed)
-        regime = assembly.regime(name, bench=bench)
-        shown = self._solver(unit).shown(unit.question)
-        source = RememberedSource(
-            assembly.source(arm.source, model=self.model, database=shown, budget=self.study.budget),
-            self._efforts,
-            regime=name,
-        )
+        regime, source = self._regime(unit, *gate), self._source(unit, gate[0])
         if not unit.collects:
             return pipeline.Lesson(
                 effort=pipeline.repair(answer.attempt, trigger=regime.trigger, source=source, accept=regime.accept)
@@ -141,6 +151,22 @@ class Performer:
             verifier=regime.verifier,
             writer=RememberedWriter(writer, self._cards, name=arm.writer),
         )
+
+    def _regime(self, unit: Unit, name: str, rate: float = 0.0) -> assembly.Regime:
+        database = self.world.database(unit.question.database)
+        return assembly.regime(
+            name, bench=assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed)
+        )
+
+    def _source(self, unit: Unit, regime: str) -> RememberedSource:
+        shown = self._solver(unit).shown(unit.question)
+        source = assembly.source(self._source_name(unit), model=self.model, database=shown, budget=self.study.budget)
+        return RememberedSource(source, self._efforts, regime=regime, schema=shown.schema())
+
+    def _source_name(self, unit: Unit) -> str:
+        """Name the source of repairs: the service's own where it is the service that is measured."""
+        served = assembly.SERVED_SOURCES["allowed"]
+        return served if SETTINGS[unit.setting].serves else self._planned(unit).arm.source
 
     def _memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:
         memory = self._whole_memory(unit, holdings)
@@ -212,6 +238,8 @@ class Performer:
         """The last candidate, or else the attempt's; where the engine decides, what it refused replaces nothing."""
         if lesson is None:
             return first_sql
+        if SETTINGS[unit.setting].serves:
+            return pipeline.standing(lesson.effort, self.world.database(unit.question.database))
         by_engine = self._gate(unit) == gate_of("engine")
         candidate = lesson.effort.episode if by_engine else lesson.effort.last_candidate
         return candidate.sql if candidate is not None else first_sql

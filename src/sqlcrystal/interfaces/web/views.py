@@ -21,6 +21,7 @@ from sqlcrystal.interfaces.web.text import (
     schema_names,
     show_cell,
 )
+from sqlcrystal.serving.answers import sureness
 from sqlcrystal.serving.demo import WITH_OTHER_CARDS, WITHOUT_CARDS, WITHOUT_PROFILE
 from sqlcrystal.serving.stories import AnswerStory, CardInUse
 from sqlcrystal.types import Episode, Failure, Rows
@@ -95,6 +96,11 @@ class AnswerView:
         columns = [heading(column) for column in self.columns[:4]]
         more = " and more" if len(self.columns) > len(columns) else ""
         return f"{rows_in_words(self.row_count)}: {', '.join(columns)}{more}."
+
+    @property
+    def sureness(self) -> str:
+        """Say how sure the answer is; nothing where that was not worked out."""
+        return sureness(self._record.confidence)
 
     @property
     def sound(self) -> bool:

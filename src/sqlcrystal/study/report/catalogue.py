@@ -10,6 +10,7 @@ from sqlcrystal.study.report import (
     gate_tables,
     mechanism_tables,
     model_tables,
+    served_tables,
     value_tables,
     window_tables,
 )
@@ -68,6 +69,18 @@ VALUE = (
         value_tables.REPAIR_PASS,
         across=value_tables.headroom,
         paper="tab:x-pk",
+    ),
+    TableSpec(
+        "served",
+        "The answer as people get it, and without each of its parts",
+        "the setting served of some arm, and an arm without memory",
+        served_tables.as_served,
+    ),
+    TableSpec(
+        "confidence",
+        "How sure an answer is, held against the verdict",
+        "the setting served of some arm, over two databases or more",
+        served_tables.confidence,
     ),
     TableSpec(
         "settings",
