@@ -201,7 +201,9 @@ def _claim(evidence: Evidence, effect_pp: float) -> str:
         return f"{word}: {audit.lift_pp:+.1f} points, {_between(audit.lift_ci_pp)}, in the answers that chance chose."
     ends = _ends(lift)
     word = _word(ends, effect_pp) if ends and not evidence.selection.selective else ""
-    judged = ", among the answers that were judged" if evidence.unjudged else ""
+    judged = ""
+    if evidence.unjudged and worst:
+        judged = f", among the answers that were judged; over all answers it lies {_between(worst)}"
     return f"{word}: {lift.value_pp:+.1f} points, {_between(ends)}{judged}." if word and ends else ""
 
 
