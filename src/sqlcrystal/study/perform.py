@@ -103,14 +103,14 @@ class Performer:
         prefix = (unit.question.database, *(card.text for card in cards))
         gate = self._gate(unit)
         repair = (self._planned(unit).arm.source, *gate) if gate else ()
-        asked = (*as_asked(unit.question), self._solver_name(unit), self._sample(unit))
+        asked = (*as_asked(unit.question), self._solver_name(unit), self._sample(unit, memory))
         return UnitWork(prefix, (*prefix, *asked, *repair))
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, unit: Unit, memory: pipeline.Memory) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
-        return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit), database=database)
+        return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit, memory), database=database)
 
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
         """Tell what repair makes of an answer, and in a collection its card; None where repair is not to be had."""
@@ -122,7 +122,7 @@ class Performer:
         name, rate = gate
         bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed)
         regime = assembly.regime(name, bench=bench)
-        shown = self._solver(unit).shown(unit.question)
+        shown = self._solver(unit, NoMemory()).shown(unit.question)
         source = RememberedSource(
             assembly.source(arm.source, model=self.model, database=shown, budget=self.study.budget),
             self._efforts,
@@ -167,8 +167,8 @@ class Performer:
         admission = self._planned(unit).arm.admission if unit.collects else SETTINGS[unit.setting].repairs
         return gate_of(admission) if admission else None
 
-    def _solver(self, unit: Unit) -> RememberedSolver:
-        name, repetition = self._solver_name(unit), self._sample(unit)
+    def _solver(self, unit: Unit, memory: pipeline.Memory) -> RememberedSolver:
+        name, repetition = self._solver_name(unit), self._sample(unit, memory)
         database = self.world.database(unit.question.database)
         sampling = Sampling(max_tokens=self.study.max_tokens, index=repetition)
         solver = assembly.solver(name, model=self.model, database=database, sampling=sampling)
@@ -178,9 +178,20 @@ class Performer:
         """A bank is always collected single-shot, whatever answers from it."""
         return self._planned(unit).arm.solver if unit.arm and not unit.collects else SINGLE_SHOT
 
-    def _sample(self, unit: Unit) -> int:
+    def _sample(self, unit: Unit, memory: pipeline.Memory) -> int:
         """Tell which reply to the same prompt is meant; a further pass of a collection asks for none of its own."""
-        return 0 if unit.collects else unit.repetition
+        setting = SETTINGS[unit.setting]
+        if unit.collects:
+            return 0
+        if (
+            self.study.bare_per_seed
+            and isinstance(memory, NoMemory)
+            and setting.asks == "held-out"
+            and not setting.repairs
+        ):
+            # Repair keeps the replies from 0 on, so that its first attempts are asked apart from every seed's answers.
+            return (1 + self.study.splits.index(unit.seed)) * (1 + self.study.reruns) + unit.repetition
+        return unit.repetition
 
     def _planned(self, unit: Unit) -> PlannedArm:
         return self.design.arm(unit.arm)
