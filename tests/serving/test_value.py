@@ -118,7 +118,7 @@ def test_where_no_card_comes_up_the_second_arm_costs_nothing(tmp_path: Path) -> 
 class Given(NamedTuple):
     """So many answers of an arm alike, right, wrong or not judged."""
 
-    count: int
+    times: int
     memory: bool
     right: bool | None
     audit: bool = False
@@ -131,7 +131,7 @@ def measured(place: Path, *kinds: Given, share: float = 0.5, cards: int = 0) -> 
     with Store(place) as store, store.transaction():
         numbers = count()
         for kind in kinds:
-            for number, _ in zip(numbers, range(kind.count), strict=False):
+            for number, _ in zip(numbers, range(kind.times), strict=False):
                 used = tuple(CardUse(CardId(f"c{n}"), 0.9) for n in range(cards)) if kind.memory else ()
                 record = AnswerRecord(
                     id=f"a{number}",
@@ -277,7 +277,8 @@ def test_rates_that_differ_by_sign_of_trouble_are_a_warning(tmp_path: Path) -> N
     kinds += [Given(10, memory, False, trouble=True) for memory in (True, False)]
     kinds += [Given(90, memory, None, trouble=True) for memory in (True, False)]
     value = measured(tmp_path / "s.db", *kinds)
-    assert (value.selection.by_arm_pp, value.selection.by_trouble_pp) == (None, pytest.approx(-90))
+    assert value.selection.by_arm_pp is None
+    assert value.selection.by_trouble_pp == pytest.approx(-90)
     assert value.warnings == (
         "Answers that show a sign of trouble are judged 90 points less often than the others, beyond chance: the lift "
         "may be that choice.",

@@ -302,7 +302,7 @@ def _add_audits(op: "Operations") -> None:
     """Add what chance chose to be judged, and whether an answer showed a sign of trouble."""
     op.add_column("answers", sa.Column("audit", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("answers", sa.Column("trouble", sa.Boolean(), nullable=True))
-    chosen = {"sqlite_where": sa.text("audit = 1"), "postgresql_where": sa.text("audit")}
+    chosen: dict[str, Any] = {"sqlite_where": sa.text("audit = 1"), "postgresql_where": sa.text("audit")}
     op.create_index("answers_by_audit", "answers", ["database"], **chosen)
 
 

@@ -174,7 +174,7 @@ def _both_arms(shown: dict[bool, Traffic], hidden: Iterable[Traffic]) -> dict[bo
     return parts
 
 
-def _break_even(parts: dict[bool, list[Traffic]], lift: LiveLift, prices: Prices) -> dict[str, float | None]:
+def _break_even(parts: dict[bool, list[Traffic]], lift: LiveLift, prices: Prices) -> dict[str, Any]:
     if set(parts) != {True, False}:
         return dict.fromkeys(("overhead_tokens", "tokens_per_right_answer", "cost_per_right_answer"))
 
