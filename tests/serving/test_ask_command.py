@@ -64,6 +64,7 @@ def test_one_command_leads_from_nothing_to_an_answer(run: Run, model: str, folde
         "memory": None,
         "replayed": False,
         "adapted": False,
+        "audit": False,
         "offer": None,
         "verdict": "",
         "card": "",

@@ -303,6 +303,14 @@ def _add_doubt(op: "Operations") -> None:
     op.add_column("answers", sa.Column("doubt", sa.Double(), nullable=False, server_default="0"))
 
 
+def _add_audits(op: "Operations") -> None:
+    """Add what chance chose to be judged, and whether an answer showed a sign of trouble."""
+    op.add_column("answers", sa.Column("audit", sa.Boolean(), nullable=False, server_default=sa.false()))
+    op.add_column("answers", sa.Column("trouble", sa.Boolean(), nullable=True))
+    chosen: dict[str, Any] = {"sqlite_where": sa.text("audit = 1"), "postgresql_where": sa.text("audit")}
+    op.create_index("answers_by_audit", "answers", ["database"], **chosen)
+
+
 STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0001": _make_cards,
     "0002": _make_revisions,
@@ -312,6 +320,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0006": _drop_assignments,
     "0007": _add_causes,
     "0008": _add_doubt,
+    "0009": _add_audits,
 }
 HEAD = max(STEPS)
 """The newest shape."""

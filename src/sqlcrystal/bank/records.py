@@ -42,6 +42,9 @@ class Added(Struct, frozen=True):
     new: bool
 
 
+FORGOTTEN = "(forgotten)"
+"""Stands where words were taken out of a record."""
+
 # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -74,6 +77,10 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     """False in the hold-out share."""
     share: float = 0.0
     """The chance with which it was to be answered without memory; 0 where nothing was drawn."""
+    audit: bool = False
+    """Whether chance chose it to be judged: the first answer to a question that was drawn for the day."""
+    trouble: bool | None = None
+    """Whether it showed a sign of trouble when it was given; None where that was not kept."""
     replayed: bool = False
     twin_of: str = ""
     """The answer that was shown instead of this one, where both arms answered."""
@@ -166,6 +173,21 @@ class Waiting(Struct, frozen=True, kw_only=True):
     conflict: float
 
 
+class Drawn(Struct, frozen=True, kw_only=True):
+    """Questions that chance gave to one arm on one day each, counted: all of a kind, and those with a verdict."""
+
+    share: float
+    """What was held out."""
+    memory: bool
+    both: bool
+    """Whether the other arm answered as well."""
+    settled: bool
+    """Whether the other arm then gave the same rows."""
+    trouble: bool | None
+    asked: int
+    judged: int
+
+
 class Judged(Struct, frozen=True, kw_only=True):
     """One answer with a verdict that stands: the raw material of live measurement."""
 
@@ -178,6 +200,8 @@ class Judged(Struct, frozen=True, kw_only=True):
     """The chance of being answered without memory; 0 where the arm was not drawn."""
     replayed: bool
     right: bool
+    audit: bool = False
+    """Whether chance chose it to be judged."""
     settled: bool | None = None
     """Whether the other arm's answer, not shown, gave the same rows; None where it was not asked."""
 

@@ -140,6 +140,8 @@ answers = sa.Table(
     _measure("share"),
     _measure("doubt"),
     _text("error"),
+    sa.Column("audit", sa.Boolean(), nullable=False, server_default=sa.false()),
+    sa.Column("trouble", sa.Boolean(), nullable=True),
     # The verdict that stands, derived from `decisions` and written in the same transaction.
     _text("verdict", default=""),
     sa.Column("document", sa.LargeBinary(), nullable=False),
@@ -148,6 +150,8 @@ answers = sa.Table(
     sa.Index("answers_by_verdict", "database", "verdict"),
     sa.Index("answers_by_time", "database", "at"),
     sa.Index("answers_by_twin", "twin_of"),
+    # Few answers are drawn, and every look into the queue asks for those first.
+    sa.Index("answers_by_audit", "database", sqlite_where=sa.text("audit = 1"), postgresql_where=sa.text("audit")),
     sqlite_autoincrement=True,
 )
 

@@ -22,7 +22,7 @@ def symptoms(sql: str | None, database: Database) -> tuple[str, ...]:
     if sql is None:
         return ("There is no SQL.",)
     execution = database.execute(sql)
-    shown = _shown_by_the_result(execution)
+    shown = shown_by_the_result(execution)
     if isinstance(execution, Failure):
         return shown
     try:
@@ -32,7 +32,8 @@ def symptoms(sql: str | None, database: Database) -> tuple[str, ...]:
     return (*shown, *(strange.sentence(database.dialect) for strange in strange_literals(query, database)))
 
 
-def _shown_by_the_result(execution: Execution) -> tuple[str, ...]:
+def shown_by_the_result(execution: Execution) -> tuple[str, ...]:
+    """A sentence for each symptom that the result alone shows, to anybody who looks at it."""
     if isinstance(execution, Failure):
         return (f"It fails: {execution.message}",)
     if not execution.rows:

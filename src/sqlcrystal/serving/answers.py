@@ -48,6 +48,8 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     """The stored query was given other literals; only for parameters that were confirmed before."""
     repaired: bool = False
     """The SQL is not the first attempt's."""
+    audit: bool = False
+    """Chance chose it to be judged, whatever it says."""
     offer: Offer | None = None
     confidence: float | None = None
     """The probability of being right, from what is known without an oracle; None where nothing was worked out."""
@@ -134,7 +136,10 @@ def sureness(confidence: float | None) -> str:
 def served(record: AnswerRecord, cards: tuple[UsedCard, ...], **more: Any) -> ServedAnswer:
     """Make an answer as it is shown from the record that is kept of it."""
     same = ("id", "database", "question", "sql", "columns", "rows", "row_count", "replayed", "calls", "prompt_tokens")
-    taken = {field: getattr(record, field) for field in (*same, "completion_tokens", "seconds", "error", "confidence")}
+    taken = {
+        field: getattr(record, field)
+        for field in (*same, "completion_tokens", "seconds", "error", "confidence", "audit")
+    }
     answer = ServedAnswer(**{**taken, "cards": cards, **more})
     return replace(answer, truncated=answer.row_count > len(answer.rows or ()))
 

@@ -37,6 +37,8 @@ class ServingArm(NamedTuple):
     memory: bool
     share: float = 0.0
     both: bool = False
+    audit: bool = False
+    """Whether chance chose the answer to be judged."""
 
 
 def ask(
@@ -66,6 +68,7 @@ def ask(
         row_count=len(draft.rows),
         adapted=draft.adapted,
         repaired=draft.repaired,
+        audit=lasting.audit,
         offer=offer,
         verdict=vouched.verdict,
         card=vouched.card,
@@ -85,10 +88,13 @@ def _keep(
     lasting = kept(workspace, opened, record, salt)
     proposed = _offer(opened, draft, record)
     workspace.remember(opened)
+    answers = workspace.store.answers
+    if lasting.audit and answers.audited_on(lasting.at[:10], database=opened.name, question=lasting.question):
+        lasting = replace(lasting, audit=False)  # the day's first answer stands for the question: nobody chooses one
     with workspace.store.appending():
-        workspace.store.answers.save(lasting, kept_trace(opened, draft.episode))
+        answers.save(lasting, kept_trace(opened, draft.episode))
         if twin is not None:
-            workspace.store.answers.save(kept(workspace, opened, twin, salt))
+            answers.save(kept(workspace, opened, twin, salt))
         if proposed is not None:
             workspace.store.decisions.propose(proposed[1])
     return lasting, proposed[0] if proposed else None
@@ -141,7 +147,7 @@ def _twin(
     other = ServingArm(memory=not arm.memory, share=arm.share)
     no_card = not draft.retrieved if arm.memory else not FreshMemory(workspace, opened).recall(draft.question)
     if no_card and not draft.replayed:  # without a card both arms ask the very same
-        return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), **_NO_COST)
+        return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), audit=False, **_NO_COST)
     started = time.perf_counter()
     try:
         hidden = _draft(workspace, opened, draft.question, with_memory=other.memory, notify=lambda _: None)
@@ -161,6 +167,7 @@ def _record(
     execution = draft.execution
     rows = execution.rows if isinstance(execution, Rows) else ()
     digest = result_digest(execution)
+    disagreed, contradicted = spread(workspace, draft, digest), conflict(opened, draft, digest)
     return AnswerRecord(
         id=_new_id(),
         database=opened.name,
@@ -176,16 +183,25 @@ def _record(
         cards=tuple(CardUse(retrieved.card.id, retrieved.score) for retrieved in draft.retrieved),
         memory=arm.memory,
         share=arm.share,
+        audit=arm.audit,
+        trouble=bool(disagreed or contradicted) or _shows_trouble(draft),
         replayed=draft.replayed,
         calls=len(draft.calls),
         prompt_tokens=sum(call.completion.prompt_tokens for call in draft.calls),
         completion_tokens=sum(call.completion.completion_tokens for call in draft.calls),
         seconds=round(seconds, 6),
-        spread=spread(workspace, draft, digest),
-        conflict=conflict(opened, draft, digest),
+        spread=disagreed,
+        conflict=contradicted,
         confidence=draft.confidence,
         error=_error(draft),
     )
+
+
+def _shows_trouble(draft: Draft) -> bool:
+    """Tell whether the result alone warns who looks at it: it failed, or holds nothing."""
+    from sqlcrystal.databases.symptoms import shown_by_the_result  # whose parser is loaded with the answer
+
+    return draft.execution is None or bool(shown_by_the_result(draft.execution))
 
 
 def _error(draft: Draft) -> str:
@@ -232,10 +248,14 @@ def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, want
     if wanted is not None or not entry.hold_out:
         return ServingArm(memory=wanted is not False)
     day = datetime.now(UTC).date().isoformat()
-    out = held_out(
-        seed=workspace.team.seed, database=opened.name, question=question.text, day=day, share=entry.hold_out
+    asked = {"database": opened.name, "question": question.text}
+    drawn: dict[str, Any] = {"seed": workspace.team.seed, "day": day, **asked}
+    return ServingArm(
+        memory=not held_out(**drawn, share=entry.hold_out),
+        share=entry.hold_out,
+        both=entry.both_arms,
+        audit=audited(**drawn, share=entry.audit),
     )
-    return ServingArm(memory=not out, share=entry.hold_out, both=entry.both_arms)
 
 
 def held_out(*, seed: int, database: str, question: str, day: str, share: float) -> bool:
@@ -243,9 +263,9 @@ def held_out(*, seed: int, database: str, question: str, day: str, share: float)
     return _drawn(str(seed), database, question_key(question), day, share=share)
 
 
-def audited(*, seed: int, database: str, key: str, day: str, share: float) -> bool:
-    """Tell whether chance chose a question of that key to be judged that day, whichever arm answers it."""
-    return _drawn(str(seed), database, key, day, "audit", share=share)
+def audited(*, seed: int, database: str, question: str, day: str, share: float) -> bool:
+    """Tell whether chance chose a question to be judged that day, whichever arm answers it."""
+    return _drawn(str(seed), database, question_key(question), day, "audit", share=share)
 
 
 def _drawn(*parts: str, share: float) -> bool:

@@ -85,6 +85,8 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
     spread: float
     conflict: float
     error: str
+    audit: bool
+    """Whether chance chose it to be judged: it waits until somebody does."""
     cards: int = 0
     """How many cards it used."""
     proposals: tuple[str, ...] = ()
@@ -104,6 +106,7 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
             spread=waiting.spread,
             conflict=waiting.conflict,
             error=answer.error,
+            audit=answer.audit,
             cards=len(answer.cards),
             proposals=proposals,
         )

@@ -38,6 +38,7 @@ def kept(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, salt:
         row_count=min(record.row_count, 1),  # a query can return as many rows as a cell says
         result_digest=digest,  # of a few rows it could be guessed, so it compares within one answer only
         error="does not run" if record.error else "",
+        trouble=None,  # that a count is zero is a value
     )
 
 

@@ -109,14 +109,14 @@ class Performer:
         prefix = (unit.question.database, *(card.text for card in cards))
         gate = self._gate(unit)
         repair = (self._source_name(unit), *gate) if gate else ()
-        asked = (*as_asked(unit.question), self._solver_name(unit), self._sample(unit))
+        asked = (*as_asked(unit.question), self._solver_name(unit), self._sample(unit, memory))
         return UnitWork(prefix, (*prefix, *asked, *repair))
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, unit: Unit, memory: pipeline.Memory) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
-        return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit), database=database)
+        return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit, memory), database=database)
 
     def _serve(self, unit: Unit, memory: pipeline.Memory) -> pipeline.Served:
         """Answer as the service does, by its own code and its own source of repairs."""
@@ -124,7 +124,7 @@ class Performer:
         return pipeline.serve(
             unit.question,
             memory=memory,
-            solver=self._solver(unit),
+            solver=self._solver(unit, memory),
             source=self._source(unit, "engine"),
             database=database,
             sound=self._regime(unit, "engine").accept,
@@ -159,7 +159,7 @@ class Performer:
         )
 
     def _source(self, unit: Unit, regime: str) -> RememberedSource:
-        shown = self._solver(unit).shown(unit.question)
+        shown = self._solver(unit, NoMemory()).shown(unit.question)
         source = assembly.source(self._source_name(unit), model=self.model, database=shown, budget=self.study.budget)
         return RememberedSource(source, self._efforts, regime=regime, schema=shown.schema())
 
@@ -193,8 +193,8 @@ class Performer:
         admission = self._planned(unit).arm.admission if unit.collects else SETTINGS[unit.setting].repairs
         return gate_of(admission) if admission else None
 
-    def _solver(self, unit: Unit) -> RememberedSolver:
-        name, repetition = self._solver_name(unit), self._sample(unit)
+    def _solver(self, unit: Unit, memory: pipeline.Memory) -> RememberedSolver:
+        name, repetition = self._solver_name(unit), self._sample(unit, memory)
         database = self.world.database(unit.question.database)
         sampling = Sampling(max_tokens=self.study.max_tokens, index=repetition)
         solver = assembly.solver(name, model=self.model, database=database, sampling=sampling)
@@ -204,9 +204,20 @@ class Performer:
         """A bank is always collected single-shot, whatever answers from it."""
         return self._planned(unit).arm.solver if unit.arm and not unit.collects else SINGLE_SHOT
 
-    def _sample(self, unit: Unit) -> int:
+    def _sample(self, unit: Unit, memory: pipeline.Memory) -> int:
         """Tell which reply to the same prompt is meant; a further pass of a collection asks for none of its own."""
-        return 0 if unit.collects else unit.repetition
+        setting = SETTINGS[unit.setting]
+        if unit.collects:
+            return 0
+        if (
+            self.study.bare_per_seed
+            and isinstance(memory, NoMemory)
+            and setting.asks == "held-out"
+            and not setting.repairs
+        ):
+            # Repair keeps the replies from 0 on, so that its first attempts are asked apart from every seed's answers.
+            return (1 + self.study.splits.index(unit.seed)) * (1 + self.study.reruns) + unit.repetition
+        return unit.repetition
 
     def _planned(self, unit: Unit) -> PlannedArm:
         return self.design.arm(unit.arm)

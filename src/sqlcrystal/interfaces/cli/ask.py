@@ -133,7 +133,8 @@ def queue(
 ) -> None:
     """List what waits for a verdict, most useful first.
 
-    First comes what is asked often, contradicted by a near card or answered differently.
+    First comes what chance chose to be judged (audit), then what is asked often, contradicted by a near card or
+    answered differently.
     """
     with opened_crystal(store, db=db) as (crystal, database):
         waiting = crystal.queue(database, limit=limit)
@@ -142,12 +143,17 @@ def queue(
         print_json(waiting)
         return
     print_lines(
-        ["answer", "database", "asked", "spread", "conflict", "question"],
+        ["answer", "database", "audit", "asked", "spread", "conflict", "question"],
         [
-            (entry.id, entry.database, entry.asked, f"{entry.spread:.2f}", f"{entry.conflict:.2f}", entry.question)
+            (
+                *(entry.id, entry.database, "judge" if entry.audit else "", entry.asked),
+                *(f"{entry.spread:.2f}", f"{entry.conflict:.2f}", entry.question),
+            )
             for entry in waiting
         ],
     )
+    if chosen := sum(entry.audit for entry in waiting):
+        print(f"{chosen} chosen by chance for the audit: judge all of them, whatever they say")
     _print(
         f"proposed for {proposal.answer}: {visible(proposal.sql)}  (sqlcrystal confirm {proposal.id})"
         for proposal in proposals
@@ -182,6 +188,8 @@ def answer_lines(answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Pri
         yield f'give the right SQL: sqlcrystal reject {answer.id} --sql "…"'
     else:
         yield f'right: sqlcrystal confirm {answer.id}   wrong: sqlcrystal reject {answer.id} [--sql "…"] [--note "…"]'
+    if answer.audit and not answer.verdict:
+        yield "chosen by chance for the audit: it must be judged, whatever it says"
     if answer.offer is not None:
         exchanged = ", ".join(f"{visible(old)} → {visible(new)}" for old, new in answer.offer.exchanged)
         yield f"card {answer.offer.card} with {exchanged} returns something else:"

@@ -107,7 +107,8 @@ class Loop:
     def queue(self, _: str) -> Iterable[str]:
         """List what waits for a verdict."""
         for waiting in self.crystal.queue(self.database, limit=10):
-            yield f"{waiting.id}  asked {waiting.asked}  {visible(waiting.question)}"
+            why = "judge it: chosen for the audit" if waiting.audit else f"asked {waiting.asked}"
+            yield f"{waiting.id}  {why}  {visible(waiting.question)}"
 
     def quit(self, _: str) -> Iterable[str]:
         """Leave."""

@@ -40,10 +40,13 @@ def value(
 
 
 def _show(report: "Value") -> None:
-    from sqlcrystal.serving.figures import arms, figures
+    from sqlcrystal.serving.figures import arms, figures, verdict_rates
 
     print_table(f"{report.database}: {report.says}", ["", "with memory", "without"], arms(report))
     print_table("", ["", "", ""], [(figure.name, figure.figure, figure.words) for figure in figures(report)])
+    for words in (*(f"warning: {warning}" for warning in report.warnings), verdict_rates(report)):
+        if words:
+            print(words)
     clear = [card for card in report.cards if card.says != "unclear"][:SHOWN_CARDS]
     if clear:
         cards = [(card.card, card.says, f"{card.right}/{card.used}", f"{card.effect_pp:+.1f}") for card in clear]

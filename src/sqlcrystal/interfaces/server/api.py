@@ -22,6 +22,7 @@ from sqlcrystal.interfaces.server.replies import (
 )
 from sqlcrystal.interfaces.server.schemas import listed, model_of
 from sqlcrystal.interfaces.server.work import OpenQuestion
+from sqlcrystal.measurement.live import MATTERS_PP
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.documents import (
     CardDocument,
@@ -38,9 +39,11 @@ from sqlcrystal.serving.documents import (
     WaitingAnswer,
     WholeCard,
 )
+from sqlcrystal.serving.lift import SMALLEST_EFFECT_PP
 from sqlcrystal.serving.value import Value
 from sqlcrystal.types import CardStatus
 
+DATE = r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?)?$"
 ROWS_SHOWN = 1000
 """Rows in one reply; `row_count` and `truncated` say how many were left out."""
 answers = APIRouter(prefix="/api", tags=["answers"], responses=ERRORS)
@@ -53,6 +56,8 @@ TokenId = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[a-f0-9]+$
 DatabaseName = Annotated[str, Path(min_length=1, max_length=200)]
 Which = Annotated[str | None, Query(max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500)]
+Effect = Annotated[float, Query(ge=SMALLEST_EFFECT_PP, le=50, description="The lift, in points, that matters to you.")]
+Since = Annotated[str | None, Query(pattern=DATE, description="Only answers given since then.")]
 Text = Annotated[str, Field(max_length=10_000)]
 Sql = Annotated[str, Field(min_length=1, max_length=100_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -122,7 +127,7 @@ class RevokeBody(RequestBody):
     database: Name | None = None
     by: Name | None = None
     signal: Name | None = None
-    since: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?)?$")] | None = None
+    since: Annotated[str, Field(pattern=DATE)] | None = None
     reason: Text = ""
 
 
@@ -344,9 +349,11 @@ async def schema(name: DatabaseName, door: Door, work: Working) -> Response:
 
 
 @management.get("/api/value", response_model=listed(Value))
-async def value(door: Door, work: Working, database: Which = None) -> Response:
-    """Say what memory is worth in service: the live lift with its interval, its cost, and which cards earn it."""
-    return json_reply(await work.read(lambda: door.value(database)))
+async def value(
+    door: Door, work: Working, database: Which = None, effect: Effect = MATTERS_PP, since: Since = None
+) -> Response:
+    """Say what memory is worth in service: the lift with its bounds and audit, its cost, and which cards earn it."""
+    return json_reply(await work.read(lambda: door.value(database, effect_pp=effect, since=since or "")))
 
 
 @management.get("/api/tokens", response_model=listed(TokenDocument))

@@ -143,6 +143,8 @@ def in_markdown(answer: Mapping[str, Any]) -> str:
         parts.append(f"First {shown} of {words}." if count > shown else f"{words}.")
     used = ", ".join(f"`{card['id'][:8]}`" for card in answer["cards"])
     parts.append(f"Answer `{answer['id']}`, {'cards used: ' + used if used else 'no cards used'}. Not judged yet.")
+    if answer["audit"]:
+        parts.append("Chance chose this answer to be judged, whatever it says: it waits in the queue until it is.")
     return "\n\n".join(parts)
 
 

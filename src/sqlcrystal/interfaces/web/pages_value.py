@@ -15,7 +15,7 @@ from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.charts import Frame, Size, both_sizes, drawing
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
-from sqlcrystal.serving.figures import ValueFigure, arms, figures, verdict_rates
+from sqlcrystal.serving.figures import UNKNOWN, ValueFigure, arms, figures, verdict_rates, verdicts_it_takes
 from sqlcrystal.types import Card, CardStatus
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 router = APIRouter(include_in_schema=False)
 HEIGHT, LEFT = 220, 56
 MOST_SPOTS = 200
-UNKNOWN = "not known yet"
 CERTAIN_FROM = 3
 """The first third of the looks is so unsure that its band would flatten the rest; it is drawn to the frame's edge."""
 
@@ -78,9 +77,11 @@ def _shown(door: Door, value: "Value") -> dict[str, Any]:
         "database": value.database,
         "share_words": held,
         "says": value.says,
+        "warnings": value.warnings,
         "tiles": [*told[:1], _right(judged), *told[1:]],
         "open": [figure for figure in figures(value) if figure.figure == UNKNOWN],
         "measured": bool(share),
+        "verdicts_it_takes": "" if share else verdicts_it_takes(),
         "chart": both_sizes(lambda size: _chart(size, looks)) if len(looks) > 1 else None,
         "right_chart": both_sizes(lambda size: _right_chart(size, judged)) if len(judged) > 1 else None,
         "rate_words": verdict_rates(value),

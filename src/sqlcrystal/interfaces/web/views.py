@@ -53,6 +53,7 @@ class AnswerView:
         self.names = schema_names(story.tables)
         self.can_judge = story.may_judge
         self.replayed, self.error, self.page = record.replayed, record.error, page
+        self.audit = record.audit
         self.sql = pretty_sql(record.sql, self.dialect) if record.sql else ""
         self.editable = self.sql
         self.verdict = story.verdict
