@@ -58,12 +58,17 @@ def ask(
     record = _record(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
     twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
     lasting, offer = _keep(workspace, opened, draft, record, twin)
+    from sqlcrystal.serving.in_words import in_words  # whose parser is not needed before the model has answered
+
     vouched = _vouched(workspace, opened, lasting, draft)
+    told = in_words(workspace, opened.name, draft.sql, question.text)
     answer = served(
         record,
         draft.used,
         rows=draft.rows,
         row_count=len(draft.rows),
+        words=told.words,
+        unasked=told.unasked,
         adapted=draft.adapted,
         repaired=draft.repaired,
         offer=offer,
@@ -83,7 +88,7 @@ def _keep(
     """The answer as the store has it from now on, with its twin, and what it offers beside; all of them or none."""
     salt = secrets.token_hex(8)
     lasting = kept(workspace, opened, record, salt)
-    proposed = _offer(opened, draft, record)
+    proposed = _offer(workspace, opened, draft, record)
     workspace.remember(opened)
     with workspace.store.appending():
         workspace.store.answers.save(lasting, kept_trace(opened, draft.episode))
@@ -193,17 +198,21 @@ def _error(draft: Draft) -> str:
     return draft.execution.message if isinstance(draft.execution, Failure) else ""
 
 
-def _offer(opened: OpenDatabase, draft: Draft, record: AnswerRecord) -> tuple[Offer, Proposal] | None:
+def _offer(
+    workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord
+) -> tuple[Offer, Proposal] | None:
     """The stored query with this question's literals, where it gives another result than the model's."""
     if draft.replayed or not draft.retrieved or is_private(opened):
         return None
+    from sqlcrystal.serving.in_words import in_words
     from sqlcrystal.serving.replay import adaptation
 
     near = [retrieved.card for retrieved in draft.retrieved]
     adapted = adaptation(opened, draft.question, near, fingerprint=record.fingerprint)
     if adapted is None or result_digest(adapted.execution) == record.result_digest:
         return None
-    offer = Offer(id=new_proposal_id(), card=adapted.card.id, sql=adapted.sql, exchanged=adapted.exchanged)
+    words = in_words(workspace, opened.name, adapted.sql).words
+    offer = Offer(id=new_proposal_id(), card=adapted.card.id, sql=adapted.sql, exchanged=adapted.exchanged, words=words)
     told = ", ".join(f"{old} → {new}" for old, new in adapted.exchanged)
     proposal = Proposal(
         id=offer.id,

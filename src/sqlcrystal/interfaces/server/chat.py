@@ -132,6 +132,8 @@ def _written(answer: ServedAnswer) -> dict[str, Any]:
 def in_markdown(answer: Mapping[str, Any]) -> str:
     """An answer as Markdown in which nothing of the database can become a link, an image or HTML."""
     parts = [fenced(visible(answer["sql"])) if answer["sql"] else "The reply held no SQL."]
+    if answer["words"]:
+        parts.append(plain(answer["words"]) + _unasked(answer["unasked"]))
     if answer["error"]:
         parts.append(f"It did not run: {plain(answer['error'])}")
     elif answer["sql"]:
@@ -144,6 +146,11 @@ def in_markdown(answer: Mapping[str, Any]) -> str:
     used = ", ".join(f"`{card['id'][:8]}`" for card in answer["cards"])
     parts.append(f"Answer `{answer['id']}`, {'cards used: ' + used if used else 'no cards used'}. Not judged yet.")
     return "\n\n".join(parts)
+
+
+def _unasked(parts: list[str]) -> str:
+    """Name the parts of the words that no word of the question asks for."""
+    return f" Not asked for: {'; '.join(map(plain, parts))}." if parts else ""
 
 
 def plain(text: object) -> str:
