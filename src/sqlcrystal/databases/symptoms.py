@@ -24,7 +24,7 @@ def symptoms(sql: str | None, database: Database) -> tuple[str, ...]:
     shown = _shown_by_the_result(execution)
     if isinstance(execution, Failure):
         return shown
-    return (*shown, *_strange_literals(sql, database))
+    return (*shown, *strange_literals(sql, database))
 
 
 def _shown_by_the_result(execution: Execution) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def _shown_by_the_result(execution: Execution) -> tuple[str, ...]:
     return ()
 
 
-def _strange_literals(sql: str, database: Database) -> Iterator[str]:
+def strange_literals(sql: str, database: Database) -> Iterator[str]:
     """A sentence for each value that a query compares a column with for equality, and the column never holds."""
     try:
         query = parse(sql, database.dialect)

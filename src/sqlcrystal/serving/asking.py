@@ -20,6 +20,7 @@ from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
 from sqlcrystal.serving.draft import Draft, Vouched, conflict, result_digest, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
+from sqlcrystal.serving.refusing import refuse_what_asks_nothing
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.timestamps import timestamp
@@ -53,6 +54,7 @@ def ask(
     started = time.perf_counter()
     question = as_question(text, database)
     opened = workspace.open(question.database)
+    refuse_what_asks_nothing(workspace, opened, question)
     arm = draw(workspace, opened, question, wanted=memory)
     draft = _draft(workspace, opened, question, with_memory=arm.memory, notify=notify)
     record = _record(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)

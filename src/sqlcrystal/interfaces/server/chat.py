@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.errors import NotFound, UserError
+from sqlcrystal.errors import NotAQuestion, NotFound, UserError
 from sqlcrystal.escaping import fenced, visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
@@ -77,7 +77,10 @@ async def completions(body: ChatBody, door: Door, work: Working) -> Response:
     name = f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
         return event_stream(_chunks(asked, name))
-    answer = _written(await asked.ended())
+    try:
+        answer = _written(await asked.ended())
+    except NotAQuestion as said:
+        return json_reply(_said(name, database, str(said)))
     return json_reply(
         {
             "id": name,
@@ -98,6 +101,19 @@ async def completions(body: ChatBody, door: Door, work: Working) -> Response:
     )
 
 
+def _said(name: str, database: str, sentence: str) -> dict[str, object]:
+    """A sentence in reply to what is no question: to a chat client it is what the assistant says."""
+    message = {"role": "assistant", "content": plain(sentence), "refusal": None}
+    return {
+        "id": name,
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": database,
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    }
+
+
 async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
     def chunk(delta: Mapping[str, object], *, finish: str | None = None, **more: object) -> bytes:
         document = {
@@ -114,6 +130,11 @@ async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
     async for kind, data in with_pings(asked):
         if kind == "ping":
             yield b": waiting\n\n"
+        elif kind == "error" and isinstance(asked.error, NotAQuestion):
+            yield chunk({"content": plain(asked.error)})
+            yield chunk({}, finish="stop")
+            yield b"data: [DONE]\n\n"
+            return
         elif kind == "error":
             yield b"data: " + msgspec.json.encode(_error(int(data["status"]), str(data["detail"]))) + b"\n\n"
             return
