@@ -11,7 +11,7 @@ from model_endpoints import Handler, serving
 from shop import WRONG, build, repairing
 from sqlcrystal import Crystal
 from sqlcrystal.errors import ModelTimeout
-from sqlcrystal.models.local import _StreamedReply
+from sqlcrystal.models.local import _StreamedReply, free_cores
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
 from sqlcrystal.models.scripted import Reply, ScriptedModel
 from sqlcrystal.patience import Patience, patience_of, within
@@ -76,3 +76,10 @@ def test_a_call_of_an_endpoint_ends_with_the_patience_of_those_who_wait() -> Non
         finally:
             released.set()
             model.close()
+
+
+@pytest.mark.parametrize(
+    ("cores", "load", "threads"), [(2, 0.1, 2), (2, 1.0, 1), (2, 9.0, 1), (8, 2.7, 5), (1, 0.0, 1)]
+)
+def test_the_embedded_model_leaves_busy_cores_alone(cores: int, load: float, threads: int) -> None:
+    assert free_cores(cores, load) == threads

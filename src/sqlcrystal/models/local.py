@@ -99,12 +99,25 @@ def _start_server(path: Path, settings: LocalSettings) -> Any:
     params.cache_ram_mib = settings.cache_mib if settings.reuse_prefix else 0
     params.n_batch = 512  # the deadline is looked at once per batch
     params.verbosity = -1
-    threads = settings.threads or os.cpu_count() or 1
+    threads = settings.threads or free_cores(os.cpu_count() or 1, _load())
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     try:
         return xllamacpp.Server(params)
     except RuntimeError as error:
         raise ModelUnavailable(f"model {path.stem}: llama.cpp cannot load {path}: {error}") from error
+
+
+def free_cores(cores: int, load: float) -> int:
+    """Count the cores that other work leaves, at least one: llama.cpp's threads wait for the slowest of them."""
+    return max(1, min(cores, round(cores - load)))
+
+
+def _load() -> float:
+    """Tell how many others want a core; nothing where the system does not say."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):  # Windows has none
+        return 0.0
 
 
 def _request(messages: Sequence[Message], sampling: Sampling, *, reuse_prefix: bool) -> dict[str, Any]:

@@ -58,8 +58,8 @@ def refuse_what_asks_nothing(workspace: Workspace, opened: OpenDatabase, questio
     """Raise a sentence for a text that no SQL can answer; let every other text through."""
     text = question.text
     if _GREETING.fullmatch(text):
-        tables = ", ".join(table.name for table in list(opened.presenter.tables())[:5])
-        raise NotAQuestion(f"This answers questions about the database {opened.name} (it has {tables}); ask one.")
+        some = ", ".join(table.name for table in list(opened.presenter.tables())[:5])
+        raise NotAQuestion(f"This answers questions about the database {opened.name} (it has {some}); ask one.")
     if _ORDER.match(text):
         raise NotAQuestion("This only reads: nothing was changed, and nothing can be. Ask for the rows that you mean.")
     tables = opened.presenter.tables()

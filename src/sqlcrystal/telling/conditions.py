@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from sqlcrystal.telling.scope import Mention, Scope, Untold, listed, only
+from sqlcrystal.telling.scope import Mention, QueryScope, Untold, listed, only
 from sqlcrystal.telling.values import literal, the, value
 
 _COMPARED: dict[type[exp.Expr], str] = {
@@ -37,7 +37,7 @@ def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     return [each for part in plain.flatten() for each in conjuncts(part)]
 
 
-def filters(tests: list[exp.Expr], scope: Scope) -> str:
+def filters(tests: list[exp.Expr], scope: QueryScope) -> str:
     """Tell a filter with the word that leads it in: "whose" where all of it is said of the rows' own columns."""
     owned = len(scope.sources) == 1 and all(_is_of_the_row(test, scope) for test in tests)
     told = []
@@ -49,7 +49,7 @@ def filters(tests: list[exp.Expr], scope: Scope) -> str:
     return f"{'whose' if owned else 'where'} {' and '.join(told)}"
 
 
-def condition(node: exp.Expr, scope: Scope, *, article: bool = True) -> str:
+def condition(node: exp.Expr, scope: QueryScope, *, article: bool = True) -> str:
     """Tell a condition as a clause."""
     for kind, told in _TOLD.items():
         if isinstance(node, kind):
@@ -57,7 +57,7 @@ def condition(node: exp.Expr, scope: Scope, *, article: bool = True) -> str:
     return f"{_left(node, scope, article)} is true"
 
 
-def _is_of_the_row(test: exp.Expr, scope: Scope) -> bool:
+def _is_of_the_row(test: exp.Expr, scope: QueryScope) -> bool:
     plain = test.unnest()
     if isinstance(plain, exp.Not):
         return isinstance(plain.this.unnest(), exp.In | exp.Between | exp.Is | exp.Like) and _is_of_the_row(
@@ -73,11 +73,11 @@ def _is_of_the_row(test: exp.Expr, scope: Scope) -> bool:
     return isinstance(first, exp.Column) and not scope.is_text(first)
 
 
-def _left(node: exp.Expr, scope: Scope, article: bool) -> str:
+def _left(node: exp.Expr, scope: QueryScope, article: bool) -> str:
     return the(node, scope) if article else value(node, scope)
 
 
-def _compared(node: exp.Expr, scope: Scope, article: bool) -> str:
+def _compared(node: exp.Expr, scope: QueryScope, article: bool) -> str:
     only(node, "this", "expression")
     kind, left, right = type(node), node.this, node.expression
     if isinstance(left, exp.Literal) and not isinstance(right, exp.Literal):
@@ -91,7 +91,7 @@ def _compared(node: exp.Expr, scope: Scope, article: bool) -> str:
     return f"{_left(left, scope, article)} {verb} {told}"
 
 
-def _is(node: exp.Expr, scope: Scope, article: bool, no: bool = False) -> str:
+def _is(node: exp.Expr, scope: QueryScope, article: bool, no: bool = False) -> str:
     only(node, "this", "expression")
     right = node.expression
     if isinstance(right, exp.Not):
@@ -100,7 +100,7 @@ def _is(node: exp.Expr, scope: Scope, article: bool, no: bool = False) -> str:
     return f"{_left(node.this, scope, article)} is {'not ' if no else ''}{told}"
 
 
-def _like(node: exp.Expr, scope: Scope, article: bool, no: bool = False) -> str:
+def _like(node: exp.Expr, scope: QueryScope, article: bool, no: bool = False) -> str:
     only(node, "this", "expression")
     told = f"{_left(node.this, scope, article)} "
     form = node.expression
@@ -119,7 +119,7 @@ def _like(node: exp.Expr, scope: Scope, article: bool, no: bool = False) -> str:
     return f"{told}{verbs[text.startswith('%'), text.endswith('%')][no]} '{core}'"
 
 
-def _in(node: exp.Expr, scope: Scope, article: bool, no: bool = False) -> str:
+def _in(node: exp.Expr, scope: QueryScope, article: bool, no: bool = False) -> str:
     only(node, "this", "expressions", "query")
     told = _left(node.this, scope, article)
     query = node.args.get("query")
@@ -131,18 +131,18 @@ def _in(node: exp.Expr, scope: Scope, article: bool, no: bool = False) -> str:
     return f"{told} is {'none' if no else 'one'} of {listed(values, 'or')}"
 
 
-def _between(node: exp.Expr, scope: Scope, article: bool, no: bool = False) -> str:
+def _between(node: exp.Expr, scope: QueryScope, article: bool, no: bool = False) -> str:
     only(node, "this", "low", "high")
     low, high = value(node.args["low"], scope), value(node.args["high"], scope)
     return f"{_left(node.this, scope, article)} is {'not ' if no else ''}between {low} and {high}"
 
 
-def _exists(node: exp.Expr, scope: Scope, _article: bool, no: bool = False) -> str:
+def _exists(node: exp.Expr, scope: QueryScope, _article: bool, no: bool = False) -> str:
     only(node, "this")
     return f"there {'are no' if no else 'are'} {scope.inner(node, scope)}"
 
 
-def _not(node: exp.Expr, scope: Scope, article: bool) -> str:
+def _not(node: exp.Expr, scope: QueryScope, article: bool) -> str:
     only(node, "this")
     inner = node.this.unnest()
     for kind, told in _DENIED.items():
@@ -154,13 +154,13 @@ def _not(node: exp.Expr, scope: Scope, article: bool) -> str:
     return f"it is not so that {condition(inner, scope)}"
 
 
-def _compared_as(kind: type[exp.Expr], node: exp.Expr, scope: Scope, article: bool) -> str:
+def _compared_as(kind: type[exp.Expr], node: exp.Expr, scope: QueryScope, article: bool) -> str:
     only(node, "this", "expression")
     return f"{_left(node.this, scope, article)} {_COMPARED[kind]} {the(node.expression, scope)}"
 
 
-def _connected(word: str) -> Callable[[exp.Expr, Scope, bool], str]:
-    def told(node: exp.Expr, scope: Scope, _article: bool) -> str:
+def _connected(word: str) -> Callable[[exp.Expr, QueryScope, bool], str]:
+    def told(node: exp.Expr, scope: QueryScope, _article: bool) -> str:
         only(node, "this", "expression")
         assert isinstance(node, exp.Connector)
         parts = []
@@ -173,18 +173,18 @@ def _connected(word: str) -> Callable[[exp.Expr, Scope, bool], str]:
     return told
 
 
-def _bracketed(node: exp.Expr, scope: Scope, article: bool) -> str:
+def _bracketed(node: exp.Expr, scope: QueryScope, article: bool) -> str:
     only(node, "this")
     return condition(node.this, scope, article=article)
 
 
-def _truth(node: exp.Expr, _scope: Scope, _article: bool) -> str:
+def _truth(node: exp.Expr, _scope: QueryScope, _article: bool) -> str:
     if isinstance(node, exp.Literal):
         return f"{literal(node)} is true"
     return "this is always so" if node.this else "this is never so"
 
 
-def _pattern(node: exp.Expr, scope: Scope, article: bool, no: bool = False) -> str:
+def _pattern(node: exp.Expr, scope: QueryScope, article: bool, no: bool = False) -> str:
     only(node, "this", "expression", "flag")
     if node.args.get("flag"):
         raise Untold("a pattern with a flag")

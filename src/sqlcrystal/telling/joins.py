@@ -5,12 +5,12 @@ from sqlglot import exp
 from sqlcrystal.databases.layout import from_clause
 from sqlcrystal.telling.conditions import condition, conjuncts
 from sqlcrystal.telling.names import keyness, words
-from sqlcrystal.telling.scope import Mention, Scope, Source, Untold, listed, only
+from sqlcrystal.telling.scope import Mention, QueryScope, RowSource, Untold, listed, only
 
 _SIDES = {"": "", "LEFT": " if there are any", "RIGHT": ", also without the former", "FULL": ", each also alone"}
 
 
-def joined(scope: Scope) -> str:
+def joined(scope: QueryScope) -> str:
     """Tell the rows of the first table with what is joined to them."""
     if not scope.sources:
         return ""
@@ -26,7 +26,7 @@ def joined(scope: Scope) -> str:
     return told
 
 
-def _rows(source: Source, node: exp.Expr, scope: Scope) -> str:
+def _rows(source: RowSource, node: exp.Expr, scope: QueryScope) -> str:
     return source.many if source.table else f"the rows of {_bracketed(scope.inner(node, scope))}"
 
 
@@ -34,7 +34,7 @@ def _bracketed(told: str) -> str:
     return told if told.startswith("(") else f"({told})"
 
 
-def _join(join: exp.Expr, source: Source, before: list[Source], scope: Scope) -> str:
+def _join(join: exp.Expr, source: RowSource, before: list[RowSource], scope: QueryScope) -> str:
     only(join, "this", "on", "kind", "side", "using", "method")
     kind, side = str(join.args.get("kind") or "").upper(), str(join.args.get("side") or "").upper()
     if kind not in {"", "INNER", "CROSS", "OUTER"} or side not in _SIDES:
@@ -59,7 +59,7 @@ def _join(join: exp.Expr, source: Source, before: list[Source], scope: Scope) ->
     return f"{told}{_SIDES[side]}{more}"
 
 
-def _relation(test: exp.Expr, source: Source, before: list[Source], scope: Scope) -> str:
+def _relation(test: exp.Expr, source: RowSource, before: list[RowSource], scope: QueryScope) -> str:
     """Tell a join on a key by what it means; nothing where the names and the schema say no such thing."""
     other = _other(test, source, before)
     assert other is not None
@@ -78,7 +78,7 @@ def _relation(test: exp.Expr, source: Source, before: list[Source], scope: Scope
     return ""
 
 
-def counted(scope: Scope) -> str:
+def counted(scope: QueryScope) -> str:
     """Tell which rows a count over joined tables counts, where the declared keys leave no doubt."""
     joins = scope.select.args.get("joins") or ()
     if not joins or not all(source.table for source in scope.sources):
@@ -99,21 +99,21 @@ def counted(scope: Scope) -> str:
     return counted.many
 
 
-def _declared(source: Source, scope: Scope) -> set[str]:
+def _declared(source: RowSource, scope: QueryScope) -> set[str]:
     return {name.lower() for table, name in scope.known.keys.primary if table.lower() == source.table.lower()}
 
 
-def _role(column: str, table: Source) -> str:
+def _role(column: str, table: RowSource) -> str:
     """Tell by which column another table is referred to, where the name says more than the table's."""
     return "" if keyness(column, table.table) else f" (by {words(column)})"
 
 
-def _keyness(column: str, source: Source, scope: Scope) -> int:
+def _keyness(column: str, source: RowSource, scope: QueryScope) -> int:
     declared = _declared(source, scope)
     return 2 * (declared == {column.lower()}) if declared else keyness(column, source.table)
 
 
-def _other(test: exp.Expr, source: Source, before: list[Source]) -> exp.Column | None:
+def _other(test: exp.Expr, source: RowSource, before: list[RowSource]) -> exp.Column | None:
     """Find the column of an earlier table that an equality compares with one of the table that is joined."""
     if not isinstance(test, exp.EQ):
         return None

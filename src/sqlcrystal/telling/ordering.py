@@ -5,7 +5,7 @@ import re
 from sqlglot import exp
 
 from sqlcrystal.databases.parsing import language
-from sqlcrystal.telling.scope import Scope, Untold, listed, only
+from sqlcrystal.telling.scope import QueryScope, Untold, listed, only
 from sqlcrystal.telling.values import is_count, value
 
 _WRITTEN = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -13,13 +13,13 @@ _TIME = re.compile(r"\b(?:date|dates|year|years|time|day|month|born|birthday|whe
 _TEXT = re.compile(r"\b(?:name|names|title|city|country|surname|nationality|description|address|email|street)\b$")
 
 
-def keys_in_order(order: exp.Expr, scope: Scope) -> str:
+def keys_in_order(order: exp.Expr, scope: QueryScope) -> str:
     """Tell the keys of an ORDER BY, each with its direction."""
     only(order, "expressions")
     return ", then ".join(_key(each, scope) for each in order.expressions)
 
 
-def ordered_and_limited(query: exp.Expr, scope: Scope) -> list[str]:
+def ordered_and_limited(query: exp.Expr, scope: QueryScope) -> list[str]:
     """Tell the clauses that order a query and cut it off."""
     order, limit, offset = (query.args.get(key) for key in ("order", "limit", "offset"))
     if limit is None and offset is None:
@@ -46,7 +46,7 @@ def _rows(count: str) -> str:
     return " row" if count == "one" else " rows"
 
 
-def _count(limit: exp.Expr, scope: Scope) -> str:
+def _count(limit: exp.Expr, scope: QueryScope) -> str:
     if isinstance(limit, exp.Fetch):
         only(limit, "direction", "count")
         number = limit.args.get("count")
@@ -59,7 +59,7 @@ def _count(limit: exp.Expr, scope: Scope) -> str:
     return _WRITTEN[int(told)] if told.isdecimal() and int(told) < len(_WRITTEN) else told
 
 
-def _key(ordered: exp.Expr, scope: Scope) -> str:
+def _key(ordered: exp.Expr, scope: QueryScope) -> str:
     key, descending = _read(ordered, scope)
     told = value(key, scope)
     if is_count(key):
@@ -70,7 +70,7 @@ def _key(ordered: exp.Expr, scope: Scope) -> str:
     return f"{told}, {high if descending else low} first{_missing(ordered, scope)}"
 
 
-def _extreme(ordered: exp.Expr, scope: Scope) -> str:
+def _extreme(ordered: exp.Expr, scope: QueryScope) -> str:
     """Tell the end of an order that a limit keeps; nothing for texts, which have none."""
     key, descending = _read(ordered, scope)
     told = value(key, scope)
@@ -84,7 +84,7 @@ def _extreme(ordered: exp.Expr, scope: Scope) -> str:
     return f"{high if descending else low} {told}"
 
 
-def _read(ordered: exp.Expr, scope: Scope) -> tuple[exp.Expr, bool]:
+def _read(ordered: exp.Expr, scope: QueryScope) -> tuple[exp.Expr, bool]:
     """Read a key, a place in the list being what stands there, and its direction."""
     if not isinstance(ordered, exp.Ordered):
         return ordered, False
@@ -98,7 +98,7 @@ def _read(ordered: exp.Expr, scope: Scope) -> tuple[exp.Expr, bool]:
     return key, bool(ordered.args.get("desc"))
 
 
-def _missing(ordered: exp.Expr, scope: Scope) -> str:
+def _missing(ordered: exp.Expr, scope: QueryScope) -> str:
     """Tell where missing values stand, if a query says something else than its engine would do."""
     first, descending = bool(ordered.args.get("nulls_first")), bool(ordered.args.get("desc"))
     usual = {"nulls_are_small": not descending, "nulls_are_large": descending}
@@ -116,7 +116,7 @@ def _is_text(key: exp.Expr, told: str) -> bool:
     return isinstance(key, exp.Column) and _TEXT.search(told) is not None
 
 
-def grouped(group: exp.Expr, scope: Scope) -> str:
+def grouped(group: exp.Expr, scope: QueryScope) -> str:
     """Tell what each group has in common."""
     only(group, "expressions")
     told = []

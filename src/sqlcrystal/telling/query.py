@@ -5,7 +5,7 @@ from sqlglot import exp
 from sqlcrystal.telling.conditions import condition, conjuncts, filters
 from sqlcrystal.telling.joins import counted, joined
 from sqlcrystal.telling.ordering import grouped, ordered_and_limited
-from sqlcrystal.telling.scope import Known, Mention, Scope, Untold, listed, only
+from sqlcrystal.telling.scope import Known, Mention, QueryScope, Untold, listed, only
 from sqlcrystal.telling.values import has_article, is_count, value
 
 _SELECT = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct")
@@ -41,7 +41,7 @@ class _Teller:
         verb, told = self._select(plain, None)
         return f"{verb} {told}{defined}"
 
-    def inner(self, query: exp.Expr, around: Scope) -> str:
+    def inner(self, query: exp.Expr, around: QueryScope) -> str:
         """Tell a query within another as what it gives; of one that is only looked into, its rows."""
         exists = isinstance(query, exp.Exists)
         plain = query.this.unnest() if exists else query.unnest()
@@ -57,8 +57,8 @@ class _Teller:
         simple = not any(plain.args.get(key) for key in ("where", "group", "having", "order", "limit", "distinct"))
         return told if simple and not plain.args.get("joins") else f"({told})"
 
-    def _scope(self, select: exp.Select, around: Scope | None) -> Scope:
-        scope = Scope(select, self.known, self.inner, around)
+    def _scope(self, select: exp.Select, around: QueryScope | None) -> QueryScope:
+        scope = QueryScope(select, self.known, self.inner, around)
         scope.mentions = self.mentions
         scope.counted = counted(scope)
         return scope
@@ -78,7 +78,7 @@ class _Teller:
             told.append(f"; “{each.alias}” stands for {text}")
         return "".join(told)
 
-    def _set(self, query: exp.Expr, around: Scope | None) -> str:
+    def _set(self, query: exp.Expr, around: QueryScope | None) -> str:
         """Tell two lists that are put together."""
         only(query, *_SET)
         if query.args.get("by_name"):
@@ -103,7 +103,7 @@ class _Teller:
         clauses = "".join(f"; {clause}" for clause in ordered_and_limited(query, scope))
         return f"{parts[0]}, {_SETS[type(query)]} {parts[1]}{kept}{clauses}"
 
-    def _select(self, select: exp.Expr, around: Scope | None) -> tuple[str, str]:
+    def _select(self, select: exp.Expr, around: QueryScope | None) -> tuple[str, str]:
         """Tell a SELECT: its verb, and what it gives."""
         assert isinstance(select, exp.Select)
         only(select, *_SELECT, "with_")
@@ -113,21 +113,21 @@ class _Teller:
         told = head.format(read) if read else head
         return verb, "; ".join([self._filtered(told, select, scope), *self._clauses(select, scope)])
 
-    def _existing(self, select: exp.Select, around: Scope) -> str:
+    def _existing(self, select: exp.Select, around: QueryScope) -> str:
         """Tell the rows that a query looks for; the values it lists do not matter."""
         only(select, *_SELECT)
         scope = self._scope(select, around)
         told = "; ".join([self._filtered(joined(scope), select, scope), *self._clauses(select, scope)])
         return f"({told})"
 
-    def _filtered(self, told: str, select: exp.Expr, scope: Scope) -> str:
+    def _filtered(self, told: str, select: exp.Expr, scope: QueryScope) -> str:
         where = select.args.get("where")
         if where is None:
             return told
         tests = conjuncts(where.this)
         return f"{told} {filters(tests, scope)}"
 
-    def _clauses(self, select: exp.Expr, scope: Scope) -> list[str]:
+    def _clauses(self, select: exp.Expr, scope: QueryScope) -> list[str]:
         clauses: list[str] = []
         distinct, group, having = (select.args.get(key) for key in ("distinct", "group", "having"))
         if group is not None:
@@ -145,7 +145,7 @@ class _Teller:
             clauses.append(each or ("each only once" if one else "each combination only once"))
         return [*clauses, *ordered_and_limited(select, scope)]
 
-    def _head(self, select: exp.Select, scope: Scope) -> tuple[str, str]:
+    def _head(self, select: exp.Select, scope: QueryScope) -> tuple[str, str]:
         """Tell the verb and the values; `{}` is the place of the rows that they are of."""
         items = [item.unalias() for item in select.expressions]
         if not scope.sources:
@@ -169,7 +169,7 @@ class _Teller:
         return "gives" if alone else "lists", told if said else f"{told} of {{}}"
 
 
-def _with_all_columns(items: list[exp.Expr], scope: Scope) -> str:
+def _with_all_columns(items: list[exp.Expr], scope: QueryScope) -> str:
     for item in items:
         if item.find(exp.Except, exp.Replace) or (isinstance(item, exp.Star) and any(item.args.values())):
             raise Untold("a choice of columns")
@@ -180,7 +180,7 @@ def _with_all_columns(items: list[exp.Expr], scope: Scope) -> str:
     return f"{{}} with all columns{of}{more}"
 
 
-def _starred(items: list[exp.Expr], scope: Scope) -> list[str]:
+def _starred(items: list[exp.Expr], scope: QueryScope) -> list[str]:
     tables = [item.table.lower() for item in items if isinstance(item, exp.Column) and item.is_star]
     return [source.noun for source in scope.sources if source.alias.lower() in tables]
 

@@ -11,7 +11,7 @@ from sqlcrystal.databases.layout import Layout, SchemaKeys, keys_of, layout_of, 
 from sqlcrystal.telling.names import plural, singular, words
 
 ALL_ROWS = "rows"
-Inner: TypeAlias = Callable[[exp.Expr, "Scope"], str]
+Inner: TypeAlias = Callable[[exp.Expr, "QueryScope"], str]
 """Tells a query within a query."""
 
 
@@ -32,7 +32,7 @@ class Known(Struct, frozen=True):
         return cls(dialect, layout_of(schema, dialect), keys_of(schema, dialect)) if schema else cls(dialect)
 
 
-class Source(Struct, frozen=True):
+class RowSource(Struct, frozen=True):
     """A table, or a query in its place, by the name it has in the query."""
 
     alias: str
@@ -52,14 +52,14 @@ class Mention(Struct, frozen=True):
 
     words: str
     node: exp.Expr
-    sources: tuple[Source, ...]
+    sources: tuple[RowSource, ...]
     """A filter's, or the only one that a join adds."""
 
 
-class Scope:
+class QueryScope:
     """The sources of one SELECT, within those of the query around it."""
 
-    def __init__(self, select: exp.Select, known: Known, inner: "Inner", around: "Scope | None" = None) -> None:
+    def __init__(self, select: exp.Select, known: Known, inner: "Inner", around: "QueryScope | None" = None) -> None:
         """Name every source; of a table that stands twice, each by its alias."""
         self.select, self.known, self.around = select, known, around
         self.inner = inner
@@ -67,7 +67,7 @@ class Scope:
         read = [_source(node) for node in read_directly(select)]
         twice = {source.noun for place, source in enumerate(read) if source.noun in [s.noun for s in read[:place]]}
         self.sources = [
-            Source(source.alias, source.table, f"{source.noun} {source.alias}") if source.noun in twice else source
+            RowSource(source.alias, source.table, f"{source.noun} {source.alias}") if source.noun in twice else source
             for source in read
         ]
         self.counted = self.subject
@@ -98,7 +98,7 @@ class Scope:
         said = parts[0] in source.noun.lower().split() or source.noun.lower() in name.lower()
         return name if said or (len(parts) > 1 and self._is_alone(column)) else f"{source.noun} {name}"
 
-    def _without_noun(self, name: str, source: Source) -> str:
+    def _without_noun(self, name: str, source: RowSource) -> str:
         """Say "name" rather than "singer name" of singers, where no other column is called that."""
         short = name.removeprefix(f"{source.noun} ")
         columns = self.known.layout.get(source.table.lower(), ())
@@ -122,8 +122,8 @@ class Scope:
         holder = column.parent
         return isinstance(holder, exp.Binary | exp.In | exp.Between) and column.arg_key != "this"
 
-    def _found(self, alias: str) -> tuple[Source | None, bool]:
-        scope: Scope | None = self
+    def _found(self, alias: str) -> tuple[RowSource | None, bool]:
+        scope: QueryScope | None = self
         while scope is not None:
             for source in scope.sources:
                 if source.alias.lower() == alias:
@@ -146,7 +146,7 @@ def listed(parts: Sequence[str], word: str = "and") -> str:
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
-def _source(node: exp.Expr) -> Source:
+def _source(node: exp.Expr) -> RowSource:
     if isinstance(node, exp.Table):
         only(node, "this", "alias", "db", "catalog")
         if not isinstance(node.this, exp.Identifier):
@@ -154,8 +154,8 @@ def _source(node: exp.Expr) -> Source:
         alias = node.args.get("alias")
         if alias is not None:
             only(alias, "this")
-        return Source(node.alias_or_name, node.name, singular(words(node.name)))
+        return RowSource(node.alias_or_name, node.name, singular(words(node.name)))
     if isinstance(node, exp.Subquery):
         only(node, "this", "alias")
-        return Source(node.alias_or_name, "", words(node.alias) if node.alias else "row")
+        return RowSource(node.alias_or_name, "", words(node.alias) if node.alias else "row")
     raise Untold(f"{node.key} in FROM")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from sqlcrystal.telling.names import plural, words
-from sqlcrystal.telling.scope import Scope, Untold, listed, only
+from sqlcrystal.telling.scope import QueryScope, Untold, listed, only
 
 _PERIODS = {
     "%Y": "year",
@@ -33,7 +33,7 @@ _FLAGS = frozenset({"big_int", "safe", "typed", "coalesce", "safe_to_zero", "una
 """Notes of the parser to its writers, which say nothing of the result."""
 
 
-def value(node: exp.Expr, scope: Scope) -> str:
+def value(node: exp.Expr, scope: QueryScope) -> str:
     """Tell a value, without an article before it."""
     for kind, told in _TOLD.items():
         if isinstance(node, kind):
@@ -43,13 +43,13 @@ def value(node: exp.Expr, scope: Scope) -> str:
     raise Untold(node.key)
 
 
-def the(node: exp.Expr, scope: Scope) -> str:
+def the(node: exp.Expr, scope: QueryScope) -> str:
     """Tell a value with an article, where one belongs before it."""
     told = value(node, scope)
     return told if not has_article(node, scope) or told.startswith(("the ", "(")) else f"the {told}"
 
 
-def has_article(node: exp.Expr, scope: Scope) -> bool:
+def has_article(node: exp.Expr, scope: QueryScope) -> bool:
     """Tell whether a value is told as a noun."""
     first = node
     while isinstance(first, exp.Binary | exp.Paren | exp.Alias | exp.Cast) and not isinstance(first, exp.DPipe):
@@ -71,7 +71,7 @@ def literal(node: exp.Expr) -> str:
     return f"'{node.name}'" if node.is_string else node.name
 
 
-def _column(node: exp.Expr, scope: Scope) -> str:
+def _column(node: exp.Expr, scope: QueryScope) -> str:
     assert isinstance(node, exp.Column)
     if scope.is_text(node):
         return f"'{node.name}'"
@@ -84,7 +84,7 @@ def _column(node: exp.Expr, scope: Scope) -> str:
     return scope.column(node)
 
 
-def _counted(node: exp.Expr, scope: Scope) -> str:
+def _counted(node: exp.Expr, scope: QueryScope) -> str:
     only(node, "this", *_FLAGS)
     counted = node.this
     if isinstance(counted, exp.Star | exp.Literal):
@@ -97,7 +97,7 @@ def _counted(node: exp.Expr, scope: Scope) -> str:
     return f"number of {_several(counted, scope)}"
 
 
-def _several(node: exp.Expr, scope: Scope) -> str:
+def _several(node: exp.Expr, scope: QueryScope) -> str:
     return plural(value(node, scope)) if isinstance(node, exp.Column) else f"values of {value(node, scope)}"
 
 
@@ -112,13 +112,13 @@ def _counted_case(node: exp.Expr) -> exp.Expr | None:
     return test if fits else None
 
 
-def _rows_where(test: exp.Expr, scope: Scope) -> str:
+def _rows_where(test: exp.Expr, scope: QueryScope) -> str:
     from sqlcrystal.telling.conditions import condition
 
     return f"number of {scope.counted} where {condition(test, scope)}"
 
 
-def _summed(node: exp.Expr, scope: Scope) -> str:
+def _summed(node: exp.Expr, scope: QueryScope) -> str:
     of = node.this
     if isinstance(of, exp.Predicate | exp.Connector) and not isinstance(of, exp.SubqueryPredicate):
         return _rows_where(of, scope)
@@ -127,8 +127,8 @@ def _summed(node: exp.Expr, scope: Scope) -> str:
     return _aggregate("total")(node, scope)
 
 
-def _aggregate(word: str) -> Callable[[exp.Expr, Scope], str]:
-    def told(node: exp.Expr, scope: Scope) -> str:
+def _aggregate(word: str) -> Callable[[exp.Expr, QueryScope], str]:
+    def told(node: exp.Expr, scope: QueryScope) -> str:
         only(node, "this", "expressions", *_FLAGS)
         of, different = node.this, ""
         if isinstance(of, exp.Distinct):
@@ -146,7 +146,7 @@ def _aggregate(word: str) -> Callable[[exp.Expr, Scope], str]:
     return told
 
 
-def _arithmetic(node: exp.Expr, scope: Scope) -> str:
+def _arithmetic(node: exp.Expr, scope: QueryScope) -> str:
     assert isinstance(node, exp.Binary)
     only(node, "this", "expression", *_FLAGS)
     left, right = node.left, node.right
@@ -157,14 +157,14 @@ def _arithmetic(node: exp.Expr, scope: Scope) -> str:
     return f"{_operand(left, node, scope)} {_ARITHMETIC[type(node)]} {_operand(right, node, scope)}"
 
 
-def _operand(node: exp.Expr, around: exp.Expr, scope: Scope) -> str:
+def _operand(node: exp.Expr, around: exp.Expr, scope: QueryScope) -> str:
     plain = node.unnest()
     told = value(node, scope)
     grouped = type(plain) in _ARITHMETIC and (type(plain) is not type(around) or node is not around.this)
     return f"({told})" if grouped else told
 
 
-def _cast(node: exp.Expr, scope: Scope) -> str:
+def _cast(node: exp.Expr, scope: QueryScope) -> str:
     only(node, "this", "to", *_FLAGS)
     to = node.args["to"]
     told = value(node.this, scope)
@@ -173,7 +173,7 @@ def _cast(node: exp.Expr, scope: Scope) -> str:
     return f"{told} as a whole number" if "INT" in to.this.name else f"{told} as {to.this.name.lower()}"
 
 
-def _case(node: exp.Expr, scope: Scope) -> str:
+def _case(node: exp.Expr, scope: QueryScope) -> str:
     from sqlcrystal.telling.conditions import condition
 
     only(node, "this", "ifs", "default")
@@ -189,7 +189,7 @@ def _case(node: exp.Expr, scope: Scope) -> str:
     return f"({', '.join([*cases, otherwise])})"
 
 
-def _if(node: exp.Expr, scope: Scope) -> str:
+def _if(node: exp.Expr, scope: QueryScope) -> str:
     from sqlcrystal.telling.conditions import condition
 
     only(node, "this", "true", "false")
@@ -198,7 +198,7 @@ def _if(node: exp.Expr, scope: Scope) -> str:
     return f"({value(node.args['true'], scope)} if {condition(node.this, scope)}, {otherwise} otherwise)"
 
 
-def _round(node: exp.Expr, scope: Scope) -> str:
+def _round(node: exp.Expr, scope: QueryScope) -> str:
     only(node, "this", "decimals")
     decimals = node.args.get("decimals")
     places = f" to {value(decimals, scope)} decimals" if decimals is not None and decimals.name != "0" else ""
@@ -206,18 +206,18 @@ def _round(node: exp.Expr, scope: Scope) -> str:
     return f"{f'({told})' if type(node.this.unnest()) in _ARITHMETIC else told} rounded{places}"
 
 
-def _written_time(node: exp.Expr, scope: Scope) -> str:
+def _written_time(node: exp.Expr, scope: QueryScope) -> str:
     only(node, "this", "format")
     form, of = node.args["format"].name, value(node.this, scope)
     return f"{_PERIODS[form]} of {of}" if form in _PERIODS else f"{of} written as '{form}'"
 
 
-def _extract(node: exp.Expr, scope: Scope) -> str:
+def _extract(node: exp.Expr, scope: QueryScope) -> str:
     only(node, "this", "expression")
     return f"{node.name.lower()} of {value(node.expression, scope)}"
 
 
-def _part_of_text(node: exp.Expr, scope: Scope) -> str:
+def _part_of_text(node: exp.Expr, scope: QueryScope) -> str:
     only(node, "this", "start", "length")
     start, length = node.args["start"], node.args.get("length")
     of = value(node.this, scope)
@@ -228,19 +228,19 @@ def _part_of_text(node: exp.Expr, scope: Scope) -> str:
     return f"{value(length, scope)} characters of {of} from character {value(start, scope)} on"
 
 
-def _joined_text(node: exp.Expr, scope: Scope) -> str:
+def _joined_text(node: exp.Expr, scope: QueryScope) -> str:
     assert isinstance(node, exp.Binary)
     only(node, "this", "expression", *_FLAGS)
     return f"{value(node.left, scope)} followed by {value(node.right, scope)}"
 
 
-def _first_known(node: exp.Expr, scope: Scope) -> str:
+def _first_known(node: exp.Expr, scope: QueryScope) -> str:
     only(node, "this", "expressions", "is_nvl", "is_null")
     others = [value(each, scope) for each in node.expressions]
     return f"{value(node.this, scope)} (or, where that is missing, {listed(others, 'or')})"
 
 
-def _gathered(node: exp.Expr, scope: Scope) -> str:
+def _gathered(node: exp.Expr, scope: QueryScope) -> str:
     only(node, "this", "separator")
     of, different = node.this, ""
     if isinstance(of, exp.Distinct):
@@ -253,14 +253,14 @@ def _gathered(node: exp.Expr, scope: Scope) -> str:
     return f"list of all {different}values of {value(of, scope)}{by}"
 
 
-def _filtered(node: exp.Expr, scope: Scope) -> str:
+def _filtered(node: exp.Expr, scope: QueryScope) -> str:
     from sqlcrystal.telling.conditions import condition
 
     only(node, "this", "expression")
     return f"{value(node.this, scope)} (only where {condition(node.expression.this, scope)})"
 
 
-def _window(node: exp.Expr, scope: Scope) -> str:
+def _window(node: exp.Expr, scope: QueryScope) -> str:
     from sqlcrystal.telling.ordering import keys_in_order
 
     only(node, "this", "partition_by", "order", "over")
@@ -271,11 +271,11 @@ def _window(node: exp.Expr, scope: Scope) -> str:
     return f"{value(node.this, scope)} ({', '.join(parts)})"
 
 
-def _subquery(node: exp.Expr, scope: Scope) -> str:
+def _subquery(node: exp.Expr, scope: QueryScope) -> str:
     return scope.inner(node, scope)
 
 
-def _called(node: exp.Func, scope: Scope) -> str:
+def _called(node: exp.Func, scope: QueryScope) -> str:
     """Tell a function that has no rule of its own by its name and everything it is given."""
     given: list[exp.Expr] = []
     for key, each in node.args.items():
@@ -291,35 +291,35 @@ def _called(node: exp.Func, scope: Scope) -> str:
     return f"{name} of {_arguments(given, scope)}" if given else name
 
 
-def _arguments(given: Sequence[exp.Expr], scope: Scope) -> str:
+def _arguments(given: Sequence[exp.Expr], scope: QueryScope) -> str:
     told = [each.name.lower() if isinstance(each, exp.Var) else value(each, scope) for each in given]
     return told[0] if len(told) == 1 else f"({', '.join(told)})"
 
 
-def _inside(form: str) -> Callable[[exp.Expr, Scope], str]:
-    def told(node: exp.Expr, scope: Scope) -> str:
+def _inside(form: str) -> Callable[[exp.Expr, QueryScope], str]:
+    def told(node: exp.Expr, scope: QueryScope) -> str:
         only(node, "this", *_FLAGS)
         return form.format(value(node.this, scope))
 
     return told
 
 
-def _same(node: exp.Expr, scope: Scope) -> str:
+def _same(node: exp.Expr, scope: QueryScope) -> str:
     only(node, "this", "alias", *_FLAGS)
     return value(node.this, scope)
 
 
-def _as_written(word: str) -> Callable[[exp.Expr, Scope], str]:
+def _as_written(word: str) -> Callable[[exp.Expr, QueryScope], str]:
     return lambda _node, _scope: word
 
 
-def _tested(node: exp.Expr, scope: Scope) -> str:
+def _tested(node: exp.Expr, scope: QueryScope) -> str:
     from sqlcrystal.telling.conditions import condition
 
     return f"whether {condition(node, scope)}"
 
 
-_TOLD: dict[type[exp.Expr], Callable[[exp.Expr, Scope], str]] = {
+_TOLD: dict[type[exp.Expr], Callable[[exp.Expr, QueryScope], str]] = {
     exp.Column: _column,
     exp.Literal: lambda node, _scope: literal(node),
     exp.Boolean: lambda node, _scope: "true" if node.this else "false",

@@ -260,8 +260,7 @@ class Work:
         try:
             future = await self._begin(queue, work, lambda ahead: asked.steps.put_nowait(("place", {"ahead": ahead})))
             # The work ends itself in time, and leaves its draft; this is for work that does not look at the clock.
-            limit = self.settings.answer_seconds * LATER
-            asked.answer = await asyncio.wait_for(asyncio.shield(future), limit)
+            asked.answer = await asyncio.wait_for(asyncio.shield(future), self.settings.answer_seconds * LATER)
             self._count(asked, asked.answer)
             asked.steps.put_nowait(("done", {}))
         except TimeoutError:
