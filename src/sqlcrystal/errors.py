@@ -4,6 +4,7 @@ SqlcrystalError
 ├── UserError              a mistake the user can mend: one line, exit code 2
 │   ├── ConfigError        an unknown name or a bad value in a setting, study file or flag
 │   ├── NotFound           an answer, card, proposal, database or token that is not there, or not for this caller
+│   ├── NotAQuestion       a greeting, an order to change data, or a question about something else: no SQL is made up
 │   ├── Forbidden          an action that the caller's scopes do not allow
 │   └── DataError          a file that is missing, broken or does not fit the benchmark
 ├── InfrastructureError    the world failed, and no answer was wrong
@@ -43,6 +44,10 @@ class ConfigError(UserError):
 
 class NotFound(UserError):
     """No such thing, or none that this caller may know of."""
+
+
+class NotAQuestion(UserError):
+    """A text that asks nothing of the database; its message is the sentence that answers it."""
 
 
 class Forbidden(UserError):

@@ -56,6 +56,8 @@ def test_one_command_leads_from_nothing_to_an_answer(run: Run, model: str, folde
         "database": "shop",
         "question": ASKED,
         "sql": RIGHT,
+        "words": "Counts items whose kind is 'HW'.",
+        "unasked": [],
         "columns": ["COUNT(*)"],
         "rows": [[2]],
         "row_count": 1,

@@ -25,11 +25,7 @@ def symptoms(sql: str | None, database: Database) -> tuple[str, ...]:
     shown = shown_by_the_result(execution)
     if isinstance(execution, Failure):
         return shown
-    try:
-        query = parse(sql, database.dialect)
-    except Unparsable:
-        return shown
-    return (*shown, *(strange.sentence(database.dialect) for strange in strange_literals(query, database)))
+    return (*shown, *strange_values(sql, database))
 
 
 def shown_by_the_result(execution: Execution) -> tuple[str, ...]:
@@ -53,6 +49,15 @@ class StrangeLiteral(NamedTuple):
     def sentence(self, dialect: str) -> str:
         """Say so."""
         return f"{self.table}.{self.column.name} never holds {self.literal.sql(grammar(dialect))}."
+
+
+def strange_values(sql: str, database: Database) -> Iterator[str]:
+    """Write a sentence for each value that a query looks for in vain."""
+    try:
+        query = parse(sql, database.dialect)
+    except Unparsable:
+        return
+    yield from (strange.sentence(database.dialect) for strange in strange_literals(query, database))
 
 
 def strange_literals(query: exp.Expr, database: Database) -> Iterator[StrangeLiteral]:

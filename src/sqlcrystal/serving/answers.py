@@ -34,6 +34,10 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     database: str
     question: str
     sql: str | None
+    words: str = ""
+    """What the SQL does, in one sentence; empty where no rule speaks of something in it."""
+    unasked: tuple[str, ...] = ()
+    """Parts of the words that no word of the question asks for."""
     columns: tuple[str, ...] = ()
     rows: tuple[Row, ...] | None = ()
     """None where values are not kept and the answer was given before."""
@@ -115,6 +119,7 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         """Draw one block of HTML for a notebook; every value is escaped, for cells and questions are anybody's text."""
         parts = [f"<p><b>{escape(self.question)}</b></p>", f"<pre>{escape(self.sql or 'no SQL in the reply')}</pre>"]
+        parts += [f"<p>{escape(self.words)}</p>"] * bool(self.words)
         parts.append(f"<p>{escape(self.error)}</p>" if self.error else _table(self.columns, self.rows or ()))
         if self.cards:
             used = [(card.id, card.score, card.signal, card.by, card.question) for card in self.cards]

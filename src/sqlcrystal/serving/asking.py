@@ -20,6 +20,7 @@ from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
 from sqlcrystal.serving.draft import Draft, Vouched, conflict, result_digest, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
+from sqlcrystal.serving.refusing import refuse_what_asks_nothing
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.timestamps import timestamp
@@ -55,17 +56,23 @@ def ask(
     started = time.perf_counter()
     question = as_question(text, database)
     opened = workspace.open(question.database)
+    refuse_what_asks_nothing(workspace, opened, question)
     arm = draw(workspace, opened, question, wanted=memory)
     draft = _draft(workspace, opened, question, with_memory=arm.memory, notify=notify)
     record = _record(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
     twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
     lasting, offer = _keep(workspace, opened, draft, record, twin)
+    from sqlcrystal.serving.in_words import in_words  # whose parser is not needed before the model has answered
+
     vouched = _vouched(workspace, opened, lasting, draft)
+    told = in_words(workspace, opened.name, draft.sql, question.text)
     answer = served(
         record,
         draft.used,
         rows=draft.rows,
         row_count=len(draft.rows),
+        words=told.words,
+        unasked=told.unasked,
         adapted=draft.adapted,
         repaired=draft.repaired,
         audit=lasting.audit,
@@ -86,7 +93,7 @@ def _keep(
     """The answer as the store has it from now on, with its twin, and what it offers beside; all of them or none."""
     salt = secrets.token_hex(8)
     lasting = kept(workspace, opened, record, salt)
-    proposed = _offer(opened, draft, record)
+    proposed = _offer(workspace, opened, draft, record)
     workspace.remember(opened)
     answers = workspace.store.answers
     if lasting.audit and answers.audited_on(lasting.at[:10], database=opened.name, question=lasting.question):
@@ -210,17 +217,21 @@ def _error(draft: Draft) -> str:
     return draft.execution.message if isinstance(draft.execution, Failure) else ""
 
 
-def _offer(opened: OpenDatabase, draft: Draft, record: AnswerRecord) -> tuple[Offer, Proposal] | None:
+def _offer(
+    workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord
+) -> tuple[Offer, Proposal] | None:
     """The stored query with this question's literals, where it gives another result than the model's."""
     if draft.replayed or not draft.retrieved or is_private(opened):
         return None
+    from sqlcrystal.serving.in_words import in_words
     from sqlcrystal.serving.replay import adaptation
 
     near = [retrieved.card for retrieved in draft.retrieved]
     adapted = adaptation(opened, draft.question, near, fingerprint=record.fingerprint)
     if adapted is None or result_digest(adapted.execution) == record.result_digest:
         return None
-    offer = Offer(id=new_proposal_id(), card=adapted.card.id, sql=adapted.sql, exchanged=adapted.exchanged)
+    words = in_words(workspace, opened.name, adapted.sql).words
+    offer = Offer(id=new_proposal_id(), card=adapted.card.id, sql=adapted.sql, exchanged=adapted.exchanged, words=words)
     told = ", ".join(f"{old} → {new}" for old, new in adapted.exchanged)
     proposal = Proposal(
         id=offer.id,

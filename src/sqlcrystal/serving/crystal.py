@@ -60,7 +60,9 @@ class Crystal(OpenTeam):
     def run(self, sql: str, database: str | None = None, *, scope: Scope = Scope.ASK) -> Result:
         """Run one read-only statement behind the guard; SQL that fails is a result with an error."""
         name = self.database(database, scope)
-        result = Result.of(self.workspace.open(name).database.execute(sql))
+        from sqlcrystal.serving.in_words import in_words
+
+        result = Result.of(self.workspace.open(name).database.execute(sql), in_words(self.workspace, name, sql).words)
         return result.withheld() if self._withholds(name) else result
 
     def database(self, name: str | None = None, scope: Scope = Scope.ASK) -> str:
@@ -136,16 +138,18 @@ class Crystal(OpenTeam):
         records = self.store.answers.recent(database=name, question=question, limit=limit)
         return self._past(record for record in records if not record.twin_of)
 
-    def queue(self, database: str | None = None, *, limit: int = 100) -> list[WaitingAnswer]:
-        """List what waits for a verdict, most useful first."""
+    def queue(self, database: str | None = None, *, limit: int = 100, told: bool = True) -> list[WaitingAnswer]:
+        """List what waits for a verdict, most useful first; `told` leaves out the words where nobody reads them."""
         if not self.workspace.store_exists():
             return []
         name = self._one_or_all(database, Scope.JUDGE)
         proposed: dict[str, list[str]] = {}
         for proposal in self.store.decisions.proposals(database=name):
             proposed.setdefault(proposal.answer, []).append(proposal.id)
+        from sqlcrystal.serving.stories import waiting_answers
+
         waiting = self.store.answers.waiting(database=name, limit=limit)
-        return [WaitingAnswer.of(entry, tuple(proposed.get(entry.answer.id, ()))) for entry in waiting]
+        return waiting_answers(self.workspace, waiting, proposed, told=told)
 
     def proposals(self, database: str | None = None) -> list[Proposal]:
         """List the proposals of repairs that wait for a decision, oldest first."""
@@ -189,7 +193,10 @@ class Crystal(OpenTeam):
         if given.proposal is None or not self._withholds(record.database):
             return given
         # A repair looks at the data, so that its SQL may hold a cell: a model sees it as the store keeps it.
-        return given.withheld(self.store.decisions.proposal(given.proposal.id).sql)
+        from sqlcrystal.serving.in_words import in_words
+
+        sql = self.store.decisions.proposal(given.proposal.id).sql
+        return given.withheld(sql, in_words(self.workspace, record.database, sql).words)
 
     def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
         """Take a verdict back: its card leaves service."""

@@ -290,7 +290,7 @@ class DemoCrystal(Crystal):
     def waiting_story(self) -> str:
         """Name the answer that the story has its visitor reject; nothing once it was judged."""
         text = self.texts[STORY.rejected]
-        return next((each.id for each in self.queue(OTHER_DATABASE) if each.question == text), "")
+        return next((each.id for each in self.queue(OTHER_DATABASE, told=False) if each.question == text), "")
 
     def recorded_questions(self, database: str) -> list[str]:
         """List what can be asked of a database."""

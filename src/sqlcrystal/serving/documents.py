@@ -1,6 +1,6 @@
 """Records as they look outside: declared once here, and used by --json, HTTP, MCP, the chat interface and the page."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -9,6 +9,9 @@ from msgspec.structs import replace
 from sqlcrystal.bank import AnswerRecord, Change, Entry, Grant, Scope, Verdict, Waiting
 from sqlcrystal.bank.records import EVERY_DATABASE as EVERY_DATABASE  # noqa: PLC0414  (documents of tokens hold it)
 from sqlcrystal.types import Card, CardId, CardStatus, Execution, Failure, Row, Rows
+
+if TYPE_CHECKING:
+    from sqlcrystal.telling.told import Told
 
 DOES_NOT_RUN = "does not run"
 """All that is said of an error that may cite a value."""
@@ -47,6 +50,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     card: CardId
     sql: str
     exchanged: tuple[tuple[str, str], ...]
+    words: str = ""
+    """What the SQL does, in one sentence."""
 
 
 class PastAnswer(Struct, frozen=True, kw_only=True):
@@ -91,10 +96,14 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
     """How many cards it used."""
     proposals: tuple[str, ...] = ()
     """Ids of the repairs that were proposed for it."""
+    words: str = ""
+    """What the SQL does, in one sentence."""
+    unasked: tuple[str, ...] = ()
+    """Parts of the words that no word of the question asks for."""
 
     @classmethod
-    def of(cls, waiting: Waiting, proposals: tuple[str, ...]) -> "WaitingAnswer":
-        """Describe an entry of the queue."""
+    def of(cls, waiting: Waiting, proposals: tuple[str, ...], told: "Told") -> "WaitingAnswer":
+        """Describe an entry of the queue, with its SQL in words."""
         answer = waiting.answer
         return cls(
             id=answer.id,
@@ -109,6 +118,8 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
             audit=answer.audit,
             cards=len(answer.cards),
             proposals=proposals,
+            words=told.words,
+            unasked=told.unasked,
         )
 
 
@@ -124,14 +135,20 @@ class Result(Struct, frozen=True, kw_only=True):
     truncated: bool = False
     seconds: float = 0.0
     error: str = ""
+    words: str = ""
+    """What the statement does, in one sentence; empty where no rule speaks of something in it."""
 
     @classmethod
-    def of(cls, execution: Execution) -> "Result":
+    def of(cls, execution: Execution, words: str = "") -> "Result":
         """Describe an execution, failed or not."""
         if isinstance(execution, Failure):
-            return cls(seconds=execution.seconds, error=f"{execution.kind}: {execution.message}")
+            return cls(seconds=execution.seconds, error=f"{execution.kind}: {execution.message}", words=words)
         return cls(
-            columns=execution.columns, rows=execution.rows, row_count=len(execution.rows), seconds=execution.seconds
+            columns=execution.columns,
+            rows=execution.rows,
+            row_count=len(execution.rows),
+            seconds=execution.seconds,
+            words=words,
         )
 
     def limited(self, most: int) -> "Result":
@@ -140,7 +157,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
     def withheld(self) -> "Result":
         """Leave out every cell, and the figures that a statement can make spell out a cell."""
-        return Result(row_count=min(self.row_count, 1), error=DOES_NOT_RUN if self.error else "")
+        return Result(row_count=min(self.row_count, 1), error=DOES_NOT_RUN if self.error else "", words=self.words)
 
 
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,12 +186,24 @@ class Correction(Ruling, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     row_count: int
+    words: str = ""
+    """What the SQL does, in one sentence."""
+    unasked: tuple[str, ...] = ()
+    """Parts of the words that no word of the question asks for."""
 
     @classmethod
-    def of(cls, ruling: Ruling, sql: str, rows: Rows) -> "Correction":
-        """Add to a ruling the SQL that a person gave, and its rows."""
+    def of(cls, ruling: Ruling, sql: str, rows: Rows, told: "Told") -> "Correction":
+        """Add to a ruling the SQL that a person gave, its words and its rows."""
         said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
-        return cls(**said, sql=sql, columns=rows.columns, rows=rows.rows, row_count=len(rows.rows))
+        return cls(
+            **said,
+            sql=sql,
+            columns=rows.columns,
+            rows=rows.rows,
+            row_count=len(rows.rows),
+            words=told.words,
+            unasked=told.unasked,
+        )
 
     def limited(self, most: int) -> "Correction":
         """Leave out the rows beyond so many."""
@@ -206,11 +235,12 @@ class Rejection(Ruling, frozen=True, kw_only=True):
         said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
         return cls(**said, proposal=proposal, trouble=trouble)
 
-    def withheld(self, sql: str) -> "Rejection":
-        """Leave out every cell of the proposal, and give its SQL as it is kept."""
+    def withheld(self, sql: str, words: str) -> "Rejection":
+        """Leave out every cell of the proposal, and give its SQL as it is kept, with the words for that."""
         if self.proposal is None:
             return self
-        return replace(self, proposal=Proposed.returning(self.proposal.withheld(), id=self.proposal.id, sql=sql))
+        result = replace(self.proposal.withheld(), words=words)
+        return replace(self, proposal=Proposed.returning(result, id=self.proposal.id, sql=sql))
 
     def limited(self, most: int) -> "Rejection":
         """Leave out the rows beyond so many."""

@@ -13,6 +13,7 @@ from sqlcrystal.serving.banking import bank_card, keep_rejection, new_proposal_i
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
 from sqlcrystal.serving.draft import result_digest
+from sqlcrystal.serving.in_words import in_words
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
 from sqlcrystal.serving.solving import OnceEach, mend, presented
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
@@ -45,7 +46,8 @@ def correct_answer(workspace: Workspace, record: AnswerRecord, sql: str, *, by: 
     verdict = Verdict.CONFIRMED if same else Verdict.CORRECTED
     now = opened.database.fingerprint()
     ruling = _bank(workspace, record, episode, by=by, note=note, verdict=verdict, fingerprint=now)
-    return Correction.of(ruling, sql, execution)
+    told = in_words(workspace, record.database, sql, workspace.heard(record.id) or record.question)
+    return Correction.of(ruling, sql, execution, told)
 
 
 def must_run(opened: OpenDatabase, sql: str) -> Rows:
@@ -87,7 +89,8 @@ def reject_answer(
             episode=episode,
         )
         workspace.store.decisions.propose(kept_proposal(workspace, opened, record, proposal))
-    return Rejection.of(ruling, Proposed.returning(Result.of(rows), id=proposal.id, sql=proposal.sql))
+    result = Result.of(rows, in_words(workspace, record.database, proposal.sql).words)
+    return Rejection.of(ruling, Proposed.returning(result, id=proposal.id, sql=proposal.sql))
 
 
 def reject_proposal(workspace: Workspace, proposal: Proposal, *, by: str, note: str = "") -> Rejection:

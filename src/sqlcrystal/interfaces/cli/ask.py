@@ -1,5 +1,6 @@
 """`sqlcrystal ask|confirm|reject|queue`: the loop of a data team, and answers as people read them."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -154,6 +155,8 @@ def queue(
     )
     if chosen := sum(entry.audit for entry in waiting):
         print(f"{chosen} chosen by chance for the audit: judge all of them, whatever they say")
+    if waiting and sys.stdout.isatty():
+        _print(f"{entry.id}: {visible(entry.words)}" for entry in waiting if entry.words)
     _print(
         f"proposed for {proposal.answer}: {visible(proposal.sql)}  (sqlcrystal confirm {proposal.id})"
         for proposal in proposals
@@ -171,6 +174,7 @@ def _print(lines: Iterable[str]) -> None:
 def answer_lines(answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Prices | None" = None) -> Iterator[str]:
     """Write the SQL, the rows, the cards and the cost, and a stored query that is offered in its place."""
     yield visible(answer.sql) if answer.sql else "the reply held no SQL"
+    yield from word_lines(answer.words, answer.unasked)
     yield ""
     if answer.error:
         yield f"it does not run: {visible(answer.error)}"
@@ -194,7 +198,16 @@ def answer_lines(answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Pri
         exchanged = ", ".join(f"{visible(old)} → {visible(new)}" for old, new in answer.offer.exchanged)
         yield f"card {answer.offer.card} with {exchanged} returns something else:"
         yield f"  {visible(answer.offer.sql)}"
+        yield from word_lines(answer.offer.words)
         yield f"to take that instead: sqlcrystal confirm {answer.offer.id}"
+
+
+def word_lines(words: str, unasked: Sequence[str] = ()) -> Iterator[str]:
+    """Write SQL in words, and the parts of them that no word of the question asks for."""
+    if words:
+        yield f"in words: {visible(words)}"
+    if unasked:
+        yield f"not asked for: {'; '.join(map(visible, unasked))}"
 
 
 def trace_lines(answer: "ServedAnswer") -> Iterator[str]:
@@ -224,6 +237,7 @@ def ruling_lines(ruling: "Ruling") -> Iterator[str]:
 
 def correction_lines(correction: "Correction") -> Iterator[str]:
     """Write the rows of the user's SQL, and its card."""
+    yield from word_lines(correction.words, correction.unasked)
     yield from row_lines(correction.columns, correction.rows, shown=ROWS_SHOWN)
     yield from ruling_lines(correction)
 
@@ -235,7 +249,9 @@ def rejection_lines(rejection: "Rejection", *, repair: bool) -> Iterator[str]:
         yield f"no longer served: card {', '.join(rejection.replaced)}"
     proposal = rejection.proposal
     if proposal is not None:
-        yield f"\nproposed, not yet a card:\n{visible(proposal.sql)}\n"
+        yield f"\nproposed, not yet a card:\n{visible(proposal.sql)}"
+        yield from word_lines(proposal.words)
+        yield ""
         yield from row_lines(proposal.columns, proposal.rows, shown=ROWS_SHOWN)
         yield f"\nright: sqlcrystal confirm {proposal.id}"
         return

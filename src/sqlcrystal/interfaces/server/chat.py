@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.errors import NotFound, UserError
+from sqlcrystal.errors import NotAQuestion, NotFound, UserError
 from sqlcrystal.escaping import fenced, visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
@@ -77,7 +77,10 @@ async def completions(body: ChatBody, door: Door, work: Working) -> Response:
     name = f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
         return event_stream(_chunks(asked, name))
-    answer = _written(await asked.ended())
+    try:
+        answer = _written(await asked.ended())
+    except NotAQuestion as said:
+        return json_reply(_said(name, database, str(said)))
     return json_reply(
         {
             "id": name,
@@ -98,6 +101,19 @@ async def completions(body: ChatBody, door: Door, work: Working) -> Response:
     )
 
 
+def _said(name: str, database: str, sentence: str) -> dict[str, object]:
+    """A sentence in reply to what is no question: to a chat client it is what the assistant says."""
+    message = {"role": "assistant", "content": plain(sentence), "refusal": None}
+    return {
+        "id": name,
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": database,
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    }
+
+
 async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
     def chunk(delta: Mapping[str, object], *, finish: str | None = None, **more: object) -> bytes:
         document = {
@@ -114,6 +130,11 @@ async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
     async for kind, data in with_pings(asked):
         if kind == "ping":
             yield b": waiting\n\n"
+        elif kind == "error" and isinstance(asked.error, NotAQuestion):
+            yield chunk({"content": plain(asked.error)})
+            yield chunk({}, finish="stop")
+            yield b"data: [DONE]\n\n"
+            return
         elif kind == "error":
             yield b"data: " + msgspec.json.encode(_error(int(data["status"]), str(data["detail"]))) + b"\n\n"
             return
@@ -132,6 +153,8 @@ def _written(answer: ServedAnswer) -> dict[str, Any]:
 def in_markdown(answer: Mapping[str, Any]) -> str:
     """An answer as Markdown in which nothing of the database can become a link, an image or HTML."""
     parts = [fenced(visible(answer["sql"])) if answer["sql"] else "The reply held no SQL."]
+    if answer["words"]:
+        parts.append(plain(answer["words"]) + _unasked(answer["unasked"]))
     if answer["error"]:
         parts.append(f"It did not run: {plain(answer['error'])}")
     elif answer["sql"]:
@@ -146,6 +169,11 @@ def in_markdown(answer: Mapping[str, Any]) -> str:
     if answer["audit"]:
         parts.append("Chance chose this answer to be judged, whatever it says: it waits in the queue until it is.")
     return "\n\n".join(parts)
+
+
+def _unasked(parts: list[str]) -> str:
+    """Name the parts of the words that no word of the question asks for."""
+    return f" Not asked for: {'; '.join(map(plain, parts))}." if parts else ""
 
 
 def plain(text: object) -> str:

@@ -22,6 +22,7 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     table: TableView
     note: str = ""
     error: str = ""
+    words: str = ""
 
     columns = property(lambda self: self.table.columns)
     rows = property(lambda self: self.table.rows)
@@ -57,6 +58,7 @@ def proposal_of(door: Door, story: AnswerStory, scope: Scope) -> ProposalView | 
         table=first_rows(result),
         note=proposal.note,
         error=result.error,
+        words=result.words,
     )
 
 

@@ -16,7 +16,7 @@ from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
-from sqlcrystal.interfaces.web.text import coloured, heading, lines_on_phone, show_cell
+from sqlcrystal.interfaces.web.text import coloured, heading, lines_on_phone, show_cell, with_marks
 from sqlcrystal.serving import Caller
 from sqlcrystal.serving.documents import WaitingAnswer
 from sqlcrystal.version import __version__
@@ -62,6 +62,7 @@ def environment() -> Environment:
         keys=KEYS,
         visible=lambda text: visible(str(text)),
         coloured=coloured,
+        with_marks=with_marks,
         lines_on_phone=lines_on_phone,
         show_cell=show_cell,
         heading=heading,
@@ -138,7 +139,7 @@ def databases_of(door: Door, scope: Scope | None = None) -> list[str]:
 
 def waiting_in(door: Door, database: str) -> list[WaitingAnswer]:
     """List what waits for a caller's verdict in a database; the bar at the top counts it on every page."""
-    return door.queue(database, limit=MOST_WAITING) if door.caller.allows(database, Scope.JUDGE) else []
+    return door.queue(database, limit=MOST_WAITING, told=False) if door.caller.allows(database, Scope.JUDGE) else []
 
 
 def waiting_count(request: Request, door: Door) -> int:
