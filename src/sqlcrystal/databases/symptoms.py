@@ -38,7 +38,12 @@ def _shown_by_the_result(execution: Execution) -> tuple[str, ...]:
 
 
 def _strange_literals(sql: str, database: Database) -> Iterator[str]:
-    """A sentence for each value that a query compares a column with for equality, and the column never holds."""
+    for table, column, literal in values_never_held(sql, database):
+        yield f"{table}.{column.name} never holds {literal.sql(grammar(database.dialect))}."
+
+
+def values_never_held(sql: str, database: Database) -> Iterator[tuple[str, exp.Column, exp.Literal]]:
+    """Find each value that a query compares a column with for equality, and the column never holds; its table first."""
     try:
         query = parse(sql, database.dialect)
     except Unparsable:
@@ -47,7 +52,7 @@ def _strange_literals(sql: str, database: Database) -> Iterator[str]:
     for column, literal in dict.fromkeys(_equalities(query)):
         owner = owner_of(column, layout)
         if owner is not None and not _holds(database, owner, column, literal):
-            yield f"{owner}.{column.name} never holds {literal.sql(grammar(database.dialect))}."
+            yield owner, column, literal
 
 
 def _equalities(query: exp.Expr) -> Iterator[tuple[exp.Column, exp.Literal]]:

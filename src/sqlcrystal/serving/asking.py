@@ -227,14 +227,16 @@ def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, d
 
 def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, wanted: bool | None) -> ServingArm:
     """The arm of a question today; who says what they want is not drawn, and not measured."""
-    entry = opened.entry
-    if wanted is not None or not entry.hold_out:
-        return ServingArm(memory=wanted is not False)
+    if wanted is not None:
+        return ServingArm(memory=wanted)
+    divided = workspace.experiment(opened.name)
+    if not divided.hold_out:
+        return ServingArm(memory=True)
     day = datetime.now(UTC).date().isoformat()
     out = held_out(
-        seed=workspace.team.seed, database=opened.name, question=question.text, day=day, share=entry.hold_out
+        seed=workspace.team.seed, database=opened.name, question=question.text, day=day, share=divided.hold_out
     )
-    return ServingArm(memory=not out, share=entry.hold_out, both=entry.both_arms)
+    return ServingArm(memory=not out, share=divided.hold_out, both=divided.both_arms)
 
 
 def held_out(*, seed: int, database: str, question: str, day: str, share: float) -> bool:

@@ -232,7 +232,7 @@ def _words(
     effect_pp: float,
 ) -> str:
     if not arms:
-        return "Nothing is held out, so nothing can be compared: set hold_out for this database in sqlcrystal.toml."
+        return "Nothing is compared yet: the page Value switches that on, or hold_out in sqlcrystal.toml."
     count = lift.n_with + lift.n_without + lift.n_settled + lift.left_out
     if not enough and missing is None:
         return f"Not enough verdicts yet ({count}), and no number of them would tell a lift of {effect_pp:g} points."

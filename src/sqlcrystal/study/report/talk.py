@@ -1,0 +1,57 @@
+"""The headline as one figure for a talk: two shares from zero, their difference with its interval, in large letters."""
+
+from typing import TYPE_CHECKING
+
+from sqlcrystal.measurement import settings
+from sqlcrystal.study.report.comparisons import NOTHING_BANKED, headline, verdict
+from sqlcrystal.study.report.drawing import BLUE, INK, QUIET, Figure, Panel
+from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.table import Absent
+from sqlcrystal.study.report.value_tables import NO_MEMORY, sample
+from sqlcrystal.study.report.wording import interval, plural, points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TITLE = "The headline, for a talk"
+
+
+def talk_figure(facts: Facts) -> Figure | Absent:
+    """Draw the headline alone, in the proportions of a slide."""
+    lift = headline(facts)
+    if lift is None or lift.result.ci_low_pp is None or verdict(facts) == NOTHING_BANKED:
+        return Absent(key="headline", title=f"Figure: {TITLE}", needs=NO_MEMORY)
+    return Figure("headline", TITLE, sample(facts), (Panel(lambda axes: _slide(axes, facts), 4.5, 8.0),), opaque=True)
+
+
+def _slide(axes: "Axes", facts: Facts) -> None:
+    lift = headline(facts)
+    assert lift is not None
+    result, manifest = lift.result, facts.manifest
+    shares = [settings.accuracy(facts.rows(arm)).percent or 0.0 for arm in (facts.bare, facts.default)]
+    low, high = (shares[0] + (end or 0.0) for end in (result.ci_low_pp, result.ci_high_pp))
+    for y, (share, words, colour) in enumerate(
+        ((shares[1], "with memory", BLUE), (shares[0], "without memory", QUIET))
+    ):
+        axes.barh(y, share, height=0.56, color=colour)
+        axes.annotate(words, (-1, y), ha="right", va="center", fontsize=17)
+        axes.annotate(
+            f"{share:.1f} %", (share - 1, y), ha="right", va="center", fontsize=19, fontweight="bold", color="white"
+        )
+    axes.hlines(-0.42, low, high, color=INK, linewidth=2)
+    axes.vlines([low, high], -0.5, -0.34, color=INK, linewidth=2)
+    axes.vlines(shares[0], -0.62, 1.3, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    axes.annotate(
+        f"{points(result.delta_pp, 1)} points\n95 % interval {interval(result.ci_low_pp, result.ci_high_pp, 1)}",
+        (high + 1.5, -0.42),
+        ha="left",
+        va="center",
+        fontsize=15,
+    )
+    databases = plural(len({row.database for row in facts.rows(facts.bare)}), "database")
+    axes.set_title(f"New questions answered right: {manifest.model}", fontsize=17, pad=10, x=-0.32)
+    axes.set_xlabel(f"% of held-out questions, {manifest.benchmark}, {databases}", fontsize=12, color=QUIET)
+    axes.set_xlim(0, max(*shares, high) * 1.75)
+    axes.set_ylim(-0.85, 1.4)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
