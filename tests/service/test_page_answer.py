@@ -20,10 +20,10 @@ MANY = (
 )
 LONG = "a text that goes on and on, far beyond what a cell of a table should show at once"
 SQL = {
+    "price of the Bolts": "SELECT price FROM item WHERE name = 'bolts'",
     "one figure": "SELECT COUNT(*) AS items FROM item",
     "nothing": "SELECT name FROM item WHERE kind = 'hardware' AND price > 7 LIMIT 3",
     "a mistake": "SELECT colour FROM item",
-    "price of the Bolts": "SELECT price FROM item WHERE name = 'bolts'",
     "many rows": MANY,
     "long text": f"SELECT 1 AS id, '{LONG}' AS text, NULL AS none, '' AS empty",
     "every price": "SELECT name, price FROM item",

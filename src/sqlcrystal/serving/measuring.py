@@ -34,7 +34,7 @@ WAYS = {
         0.2,
         False,
         "Chance answers one question in five without cards; nobody is told which before the verdict.",
-        "No more calls; but in that fifth the answers that only cards get right.",
+        "No more calls; but among these questions, the answers that only cards get right.",
     ),
     "both": Way(
         "Ask both ways",

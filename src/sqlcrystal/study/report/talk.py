@@ -30,28 +30,24 @@ def _slide(axes: "Axes", facts: Facts) -> None:
     result, manifest = lift.result, facts.manifest
     shares = [settings.accuracy(facts.rows(arm)).percent or 0.0 for arm in (facts.bare, facts.default)]
     low, high = (shares[0] + (end or 0.0) for end in (result.ci_low_pp, result.ci_high_pp))
-    for y, (share, words, colour) in enumerate(
-        ((shares[1], "with memory", BLUE), (shares[0], "without memory", QUIET))
-    ):
-        axes.barh(y, share, height=0.56, color=colour)
-        axes.annotate(words, (-1, y), ha="right", va="center", fontsize=17)
-        axes.annotate(
-            f"{share:.1f} %", (share - 1, y), ha="right", va="center", fontsize=19, fontweight="bold", color="white"
-        )
-    axes.hlines(-0.42, low, high, color=INK, linewidth=2)
-    axes.vlines([low, high], -0.5, -0.34, color=INK, linewidth=2)
-    axes.vlines(shares[0], -0.62, 1.3, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    for y, (share, colour) in enumerate(((shares[1], BLUE), (shares[0], QUIET))):
+        axes.barh(y, share, height=0.56, color=colour, zorder=2)
+        axes.annotate(f"{share:.1f} %", (0.8, y), va="center", fontsize=19, fontweight="bold", color="white", zorder=3)
+    axes.hlines(-0.5, low, high, color=INK, linewidth=2)
+    axes.vlines([low, high], -0.58, -0.42, color=INK, linewidth=2)
+    axes.vlines(shares[0], -0.72, 1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     axes.annotate(
         f"{points(result.delta_pp, 1)} points\n95 % interval {interval(result.ci_low_pp, result.ci_high_pp, 1)}",
-        (high + 1.5, -0.42),
+        (high + 1.0, -0.5),
         ha="left",
         va="center",
         fontsize=15,
     )
     databases = plural(len({row.database for row in facts.rows(facts.bare)}), "database")
-    axes.set_title(f"New questions answered right: {manifest.model}", fontsize=17, pad=10, x=-0.32)
-    axes.set_xlabel(f"% of held-out questions, {manifest.benchmark}, {databases}", fontsize=12, color=QUIET)
-    axes.set_xlim(0, max(*shares, high) * 1.75)
+    axes.set_title(f"New questions answered right: {manifest.model}", fontsize=16, pad=10)
+    axes.set_xlabel(f"% of held-out questions, {manifest.benchmark}, {databases}", fontsize=12)
+    axes.set_xlim(0, max(*shares, high) * 1.6)
     axes.set_ylim(-0.85, 1.4)
-    axes.set_yticks([])
+    axes.set_yticks([0, 1], ["with memory", "without memory"], fontsize=16)
+    axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
