@@ -28,7 +28,7 @@ class NotHeld(Struct, frozen=True, kw_only=True):
 
 def near_values(sql: str, database: Database) -> tuple[NotHeld, ...]:
     """Look up each text that the query compares a column with and that the column never holds."""
-    found = []
+    found: list[NotHeld] = []
     for table, column, literal in values_never_held(sql, database):
         if literal.is_string and len(found) < MOST_LITERALS:
             held = _texts_of(database, table, column)

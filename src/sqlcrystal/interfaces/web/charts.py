@@ -48,7 +48,7 @@ def charts(columns: Sequence[str], rows: Sequence[Row], *, truncated: bool) -> d
         return {}
     (label,), drawn = labels, {}
     if kinds[label] == "time":
-        rows = sorted(rows, key=lambda row: row[label] if isinstance(row[label], int) else str(row[label]))
+        rows = sorted(rows, key=lambda row: _order(row[label]))
         if FEWEST_POINTS <= len(rows) <= MOST_POINTS and len(measures) <= MOST_LINES:
             drawn["line"] = both_sizes(lambda size: _line(size, columns, rows, label, measures))
     if len(rows) <= MOST_BARS and len(measures) == 1:
@@ -67,6 +67,11 @@ def is_measure(name: str, values: Sequence[Cell]) -> bool:
         isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in values
     )
     return numeric and not _NO_MEASURE.search(name)
+
+
+def _order(time: Cell) -> tuple[float, str]:
+    """Put years and months in order as numbers, and dates as they are written."""
+    return (float(time), "") if isinstance(time, int) else (0.0, str(time))
 
 
 def _kind(name: str, values: Sequence[Cell]) -> str:
