@@ -20,6 +20,7 @@ MANY = (
 )
 LONG = "a text that goes on and on, far beyond what a cell of a table should show at once"
 SQL = {
+    "sales by year": "SELECT 2010 AS year, 30.5 AS sales UNION ALL SELECT 2011, 41 UNION ALL SELECT 2012, 35.25",
     "price of the Bolts": "SELECT price FROM item WHERE name = 'bolts'",
     "one figure": "SELECT COUNT(*) AS items FROM item",
     "nothing": "SELECT name FROM item WHERE kind = 'hardware' AND price > 7 LIMIT 3",
@@ -290,3 +291,23 @@ def test_a_value_that_stands_for_a_code_is_put_into_the_sql_by_one_click(service
     with service.client() as client:
         edited = unescape(client.get(link).text)
     assert "kind = 'HW'" in edited.split('<textarea id="edited"')[1].split("</textarea>")[0]
+
+
+@IN_BROWSER[0]
+@pytest.mark.xdist_group("browser")
+def test_rows_are_looked_at_in_each_way_and_a_point_tells_its_value(browser: Any, service: Service) -> None:
+    page = Watched(browser, service, 1280, "light")
+    page.log_in()
+    page.ask("Show sales by year")
+    shown = []
+    for _ in range(3):
+        page.tab.keyboard.press("t")
+        shown.append([each for each in ("line", "bars") if page.tab.locator(f"#chart-{each}").is_visible()])
+        if shown[-1] == ["line"]:
+            point = page.tab.locator("#chart-line svg.at-desk .spot").nth(1)
+            point.locator(".hit").hover()
+            assert point.locator(".tip text").is_visible()
+            assert point.locator(".tip text").text_content() == "2011: 41"
+    assert shown == [["line"], ["bars"], []]
+    assert page.tab.locator("#rows").is_visible()
+    page.context.close()

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from click import Context, HelpFormatter
 from typer.core import TyperGroup
 from typer.main import get_group
 
@@ -63,7 +62,7 @@ class LazyGroup(TyperGroup):
         """Take the settings of any group."""
         super().__init__(**{**settings, "commands": LazyCommands()})
 
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """List what a data team uses first, and what is for researchers under that name."""
         longest = max(map(len, self.commands))
         helps = {
