@@ -20,6 +20,7 @@ MANY = (
 )
 LONG = "a text that goes on and on, far beyond what a cell of a table should show at once"
 SQL = {
+    "the hardware by name": "SELECT name FROM item WHERE kind = 'hardware'",
     "sales by year": "SELECT 2010 AS year, 30.5 AS sales UNION ALL SELECT 2011, 41 UNION ALL SELECT 2012, 35.25",
     "price of the Bolts": "SELECT price FROM item WHERE name = 'bolts'",
     "one figure": "SELECT COUNT(*) AS items FROM item",
@@ -286,7 +287,7 @@ def test_a_value_that_is_almost_there_is_offered_with_the_question_asked_again(s
 
 
 def test_a_value_that_stands_for_a_code_is_put_into_the_sql_by_one_click(service: Service) -> None:
-    page = shown(service, "Show nothing")
+    page = shown(service, "List the hardware by name")
     (link,) = re.findall(r'href="(/a/\w+\?edit=1&[^"]*new=HW)"', page)
     with service.client() as client:
         edited = unescape(client.get(link).text)
