@@ -44,9 +44,10 @@ def _slide(axes: "Axes", facts: Facts) -> None:
         fontsize=15,
     )
     databases = plural(len({row.database for row in facts.rows(facts.bare)}), "database")
-    axes.set_title(f"New questions answered right: {manifest.model}", fontsize=16, pad=10)
+    title = f"New questions answered right: {manifest.model}"
+    axes.figure.suptitle(title, fontsize=16, fontweight="bold", x=0.02, ha="left")
     axes.set_xlabel(f"% of held-out questions, {manifest.benchmark}, {databases}", fontsize=12)
-    axes.set_xlim(0, max(*shares, high) * 1.6)
+    axes.set_xlim(0, max(*shares, high) * 2)
     axes.set_ylim(-0.85, 1.4)
     axes.set_yticks([0, 1], ["with memory", "without memory"], fontsize=16)
     axes.tick_params(axis="y", length=0)
