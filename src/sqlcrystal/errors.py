@@ -23,10 +23,21 @@ SQL that fails is none of these: it is a finding (`types.Failure`).
 """
 
 from collections.abc import Iterable
+from typing import Self
 
 
 class SqlcrystalError(Exception):
     """Anything this package raises on purpose."""
+
+    def hinting(self, hint: str) -> Self:
+        """Add what to type: the command line and tracebacks show it, pages and HTTP do not."""
+        self.add_note(hint)
+        return self
+
+    @property
+    def line(self) -> str:
+        """Write it for the command line, with what to type."""
+        return "; ".join([str(self), *getattr(self, "__notes__", ())])
 
 
 class UserError(SqlcrystalError):

@@ -188,7 +188,7 @@ def test_text_of_a_chart_is_readable_in_forced_colours(browser: Any, service: Se
     page.tab.emulate_media(forced_colors="active")
     page.tab.keyboard.press("t")
     colours = "each => [getComputedStyle(each).fill, getComputedStyle(document.body).color]"
-    fill, text = page.tab.locator("#chart svg.at-desk text").first.evaluate(colours)
+    fill, text = page.tab.locator(".chart svg.at-desk text").first.evaluate(colours)
     assert fill == text
     page.context.close()
 

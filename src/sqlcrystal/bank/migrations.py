@@ -311,6 +311,17 @@ def _add_audits(op: "Operations") -> None:
     op.create_index("answers_by_audit", "answers", ["database"], **chosen)
 
 
+def _make_experiments(op: "Operations") -> None:
+    """Make the table of how each database's questions are divided, where a person chose it and not the settings."""
+    op.create_table(
+        "experiments",
+        sa.Column("database", AnyText(), primary_key=True),
+        sa.Column("hold_out", sa.Double(), nullable=False, server_default="0"),
+        sa.Column("both_arms", sa.Boolean(), nullable=False),
+        *(sa.Column(name, AnyText(), nullable=False) for name in ("by", "at")),
+    )
+
+
 STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0001": _make_cards,
     "0002": _make_revisions,
@@ -321,6 +332,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0007": _add_causes,
     "0008": _add_doubt,
     "0009": _add_audits,
+    "0010": _make_experiments,
 }
 HEAD = max(STEPS)
 """The newest shape."""

@@ -288,6 +288,16 @@ class DatabaseLocation(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
+class Experiment(Struct, frozen=True, kw_only=True):
+    """How a database's questions are divided to compare memory with none; `by` is empty where the settings say so."""
+
+    database: str
+    hold_out: float = 0.0
+    both_arms: bool = False
+    by: str = ""
+    at: str = ""
+
+
 def question_key(text: str) -> str:
     """Reduce a question to the words that tell it from others: case, layout, Unicode form and the final mark go."""
     folded = unicodedata.normalize("NFKC", text).casefold()

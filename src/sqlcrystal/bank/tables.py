@@ -212,6 +212,17 @@ locations = sa.Table(
     _text("at"),
 )
 
+# How questions are divided to compare memory with none, where a person chose it and not the settings.
+experiments = sa.Table(
+    "experiments",
+    metadata,
+    sa.Column("database", AnyText(), primary_key=True),
+    _measure("hold_out"),
+    sa.Column("both_arms", sa.Boolean(), nullable=False),
+    _text("by"),
+    _text("at"),
+)
+
 # ── access ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 tokens = sa.Table(

@@ -179,12 +179,15 @@ class Endpoint:
             raise TransientError(ModelUnavailable(problem), retry_after=retry_after)
         if status in (401, 403):
             problem += f" ({self._key_from()})"
-        raise (ModelRefusedAccess if status in NO_ACCESS_STATUSES else ModelRejected)(problem)
+        error = (ModelRefusedAccess if status in NO_ACCESS_STATUSES else ModelRejected)(problem)
+        if status in (401, 403) and not self._api_key:
+            error.hinting("set SQLCRYSTAL_API_KEY, or name the variable that holds the key with --api-key-env")
+        raise error
 
     def _key_from(self) -> str:
         if self._api_key:
             return f"the key came from {self._api_key[2:-1]}"
-        return "no key was sent: set SQLCRYSTAL_API_KEY, or name the variable that holds it with --api-key-env"
+        return "no key was sent"
 
 
 def bad_reply(message: str) -> TransientError:

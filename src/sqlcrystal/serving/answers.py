@@ -11,10 +11,12 @@ from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord
 from sqlcrystal.errors import ConfigError
+from sqlcrystal.escaping import visible
 from sqlcrystal.serving.documents import DOES_NOT_RUN, Offer, UsedCard
 from sqlcrystal.types import Cell, Episode, Row
 
 ROWS_IN_NOTEBOOK = 20
+ROWS_IN_PRINT = 3
 
 
 class Event(Struct, frozen=True):
@@ -113,6 +115,15 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
         """Say how sure the answer is in words, with the number behind them; nothing where none was worked out."""
         return sureness(self.confidence)
 
+    def __str__(self) -> str:
+        """Say it shortly: the SQL, what came back, and the id; everything else are its fields."""
+        if self.error or not self.sql:
+            return visible(f"{self.sql or 'no SQL in the reply'}\n{self.error}\n{self.cost_line()}")
+        first = "; ".join(", ".join(map(_cell_text, row)) for row in (self.rows or ())[:ROWS_IN_PRINT])
+        more = "; …" if self.row_count > ROWS_IN_PRINT else ""
+        rows = f"{self.row_count:,} row{'' if self.row_count == 1 else 's'}{f': {first}{more}' if first else ''}"
+        return visible(f"{self.sql}\n{rows}\n{self.cost_line()}")
+
     def _by_column(self) -> dict[str, list[Cell]]:
         return dict(zip(_told_apart(self.columns), _columns(self.columns, self.rows or ()), strict=True))
 
@@ -193,4 +204,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _cell(cell: object) -> str:
-    return "NULL" if cell is None else escape(str(cell))
+    return escape(_cell_text(cell))
+
+
+def _cell_text(cell: object) -> str:
+    return "NULL" if cell is None else str(cell)

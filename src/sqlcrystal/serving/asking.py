@@ -255,17 +255,19 @@ def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, d
 
 def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, wanted: bool | None) -> ServingArm:
     """The arm of a question today; who says what they want is not drawn, and not measured."""
-    entry = opened.entry
-    if wanted is not None or not entry.hold_out:
-        return ServingArm(memory=wanted is not False)
+    if wanted is not None:
+        return ServingArm(memory=wanted)
+    divided = workspace.experiment(opened.name)
+    if not divided.hold_out:
+        return ServingArm(memory=True)
     day = datetime.now(UTC).date().isoformat()
     asked = {"database": opened.name, "question": question.text}
     drawn: dict[str, Any] = {"seed": workspace.team.seed, "day": day, **asked}
     return ServingArm(
-        memory=not held_out(**drawn, share=entry.hold_out),
-        share=entry.hold_out,
-        both=entry.both_arms,
-        audit=audited(**drawn, share=entry.audit),
+        memory=not held_out(**drawn, share=divided.hold_out),
+        share=divided.hold_out,
+        both=divided.both_arms,
+        audit=audited(**drawn, share=opened.entry.audit),
     )
 
 

@@ -31,6 +31,8 @@ from sqlcrystal.types import Card, CardStatus, Question, Retrieved, Table
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import CheckReport, Forgotten, ImportReport
+    from sqlcrystal.databases.spelling import NotHeld
+    from sqlcrystal.serving.measuring import MeasuringChoice
     from sqlcrystal.serving.own_tests import OwnTest, TestResult
     from sqlcrystal.serving.stories import AnswerStory, CardStory
     from sqlcrystal.serving.value import Look, Value
@@ -129,6 +131,13 @@ class Crystal(OpenTeam):
         if not runs_as_kept(record, record.sql):
             raise UserError(f"answer {record.id}: its SQL was kept without its values and cannot run again; ask again")
         return self.run(record.sql, record.database, scope=scope)
+
+    def near_values(self, name: str, scope: Scope = Scope.ASK) -> "tuple[NotHeld, ...]":
+        """Look up the values that an answer's SQL asks for and its columns never hold, with those like them."""
+        from sqlcrystal.serving.stories import near_values
+
+        record = lookups.answer_for(self.workspace, self.caller, name, scope)
+        return () if self._withholds(record.database) else near_values(self.workspace, record)
 
     def history(self, database: str | None = None, *, question: str | None = None, limit: int = 50) -> list[PastAnswer]:
         """List the latest answers, newest first."""
@@ -386,6 +395,19 @@ class Crystal(OpenTeam):
     def judged(self, database: str | None = None) -> list[bool]:
         """Tell of each verdict that stands, in order, whether it found the answer right."""
         return [verdict.right for verdict in self.store.answers.judged(database=self.database(database))]
+
+    def measuring(self, database: str | None = None) -> "tuple[MeasuringChoice, ...]":
+        """Give the ways to measure memory over a database: what each costs, when it will tell, which is on."""
+        from sqlcrystal.serving.measuring import choices
+
+        return choices(self.workspace, self.database(database))
+
+    def measure(self, kind: str, database: str | None = None, *, by: str = "") -> "MeasuringChoice":
+        """Measure memory from now on in one of those ways, in every process; it goes before the settings."""
+        from sqlcrystal.serving.measuring import choose
+
+        name = self.database(database, Scope.MANAGE)
+        return choose(self.workspace, name, kind, by=self._named(by))
 
     def test(self, tests: "Iterable[OwnTest]", database: str | None = None) -> "list[TestResult]":
         """Ask the team's own tests with memory and without; nothing is kept of it."""

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from sqlcrystal import assembly, pipeline
 from sqlcrystal.bank import AnswerRecord, Entry, Scope, Verdict
-from sqlcrystal.bank.tables import answer_cards, answers, decisions, proposals
+from sqlcrystal.bank.tables import answer_cards, answers, decisions, experiments, proposals
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.benchmarks.quarry import load
@@ -117,8 +117,8 @@ class RecordedReplies:
         if plain:
             return _said(plain.get(frozenset()) or next(iter(plain.values())), WITHOUT_PROFILE)
         raise NotRecorded(
-            "Not in the recording: this demo plays back what a model once replied. For any question, connect a "
-            "model (sqlcrystal model pull, then sqlcrystal serve); the page /demo/questions lists what was recorded."
+            "Not in the recording: this demo plays back what a model once replied. The page /demo/questions lists what "
+            "was recorded, and says how to connect a model that answers any question."
         )
 
     def close(self) -> None:
@@ -324,7 +324,7 @@ class DemoCrystal(Crystal):
     def reset(self) -> None:
         """Bring the store back to where the demo began; tokens stay, so that nobody is logged out."""
         with self.store.backend.writing() as connection:
-            for table in (answer_cards, decisions, proposals, answers):
+            for table in (answer_cards, decisions, proposals, answers, experiments):
                 connection.execute(table.delete())
             for card in self.cards():
                 self.store.bank.delete(card.id, by="demo", reason="the demo was set back")
@@ -405,6 +405,8 @@ def _unpacked_report(runs: Path) -> Path:
     kept, run = _beside(REPORT), runs / REPORT.name
     (run / "report").mkdir(parents=True)
     shutil.copy(kept / "summary.json", run)
+    (run / "report" / "figures").mkdir()
+    shutil.copy(kept / "headline.svg", run / "report" / "figures")
     (run / "report" / "index.html").write_bytes(lzma.decompress((kept / "index.html.xz").read_bytes()))
     return runs
 

@@ -2,8 +2,6 @@
 
 from msgspec import Struct
 
-from sqlcrystal.measurement.live import USUAL_SETTLED, verdicts_needed
-from sqlcrystal.serving.lift import USUAL_FLOOR
 from sqlcrystal.serving.value import ArmValue, Value
 
 UNKNOWN = "not known yet"
@@ -44,18 +42,6 @@ def verdict_rates(value: Value) -> str:
         return rates
     return (
         f"{rates} Even equal rates prove nothing: wrong answers may be judged less often in one arm than in the other."
-    )
-
-
-def verdicts_it_takes(hold_out: float = 0.2) -> str:
-    """Say how many verdicts tell a large lift and a middling one, where both arms answer and where one does."""
-    both, one = (
-        [verdicts_needed(floor=USUAL_FLOOR, share=hold_out, effect_pp=lift, settled=settled) or 0 for lift in (20, 10)]
-        for settled in (USUAL_SETTLED, 0.0)
-    )
-    return (
-        f"About {both[0]:,} verdicts tell a lift of twenty points from none, and {both[1]:,} one of ten; "
-        f"with one arm answering {one[0]:,} and {one[1]:,}."
     )
 
 

@@ -221,7 +221,7 @@ def _between(ends: Ends) -> str:
 
 def _unknown(evidence: Evidence, *, missing: int | None, paired: int | None, effect_pp: float) -> str:
     if not evidence.drawn:
-        return "Nothing is held out, so nothing can be compared: set hold_out for this database in sqlcrystal.toml."
+        return "Nothing is compared yet: the page Value switches that on, or hold_out in sqlcrystal.toml."
     count, ends = len(evidence.seen), _ends(evidence.lift)
     if evidence.selection.selective and ends:
         told = "the audit will tell" if evidence.audit else "audit = 0.05 in sqlcrystal.toml will tell"

@@ -1,6 +1,7 @@
 """An answer or a card with everything that belongs to it, for a page that shows all of it."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ from sqlcrystal.serving.workspace import Workspace, without_password
 from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.telling.told import Told
 from sqlcrystal.types import Card, Episode, Table
+
+if TYPE_CHECKING:
+    from sqlcrystal.databases.spelling import NotHeld
 
 
 class CardInUse(Struct, frozen=True, kw_only=True):
@@ -106,6 +110,16 @@ def answer_story(workspace: Workspace, caller: Caller, given: AnswerRecord) -> A
     )
 
 
+def near_values(workspace: Workspace, given: AnswerRecord) -> "tuple[NotHeld, ...]":
+    """Look up the values that an answer's SQL asks for and its columns never hold, with those that read like them."""
+    from sqlcrystal.databases import spelling
+
+    record = as_it_stands(workspace, given)
+    if record.sql is None or not runs_as_kept(record, record.sql):
+        return ()
+    return spelling.near_values(record.sql, workspace.open(record.database).database)
+
+
 def card_story(workspace: Workspace, caller: Caller, entry: Entry) -> CardStory:
     """Gather what belongs to a card."""
     store, card = workspace.store, entry.card
@@ -172,7 +186,7 @@ def database_state(workspace: Workspace, caller: Caller, name: str) -> DatabaseS
         scopes=tuple(scope for scope in Scope if caller.allows(name, scope)),
         values=entry.values,
         replay=entry.replay,
-        hold_out=entry.hold_out,
+        hold_out=workspace.experiment(name).hold_out,
         place=without_password(entry.url) if caller.allows(name, Scope.MANAGE) else "",
     )
     try:

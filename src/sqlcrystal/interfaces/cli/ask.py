@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -171,7 +171,26 @@ def _print(lines: Iterable[str]) -> None:
 # ── answers and verdicts as lines ────────────────────────────────────────────────────────────────────────────────────
 
 
-def answer_lines(answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Prices | None" = None) -> Iterator[str]:
+class Typed(NamedTuple):
+    """What is typed after an answer, for the place where it is shown; `{}` stands for its id."""
+
+    confirm: str
+    reject: str
+    correct: str
+    take: str
+
+
+COMMANDS = Typed(
+    confirm="sqlcrystal confirm {}",
+    reject='sqlcrystal reject {} [--sql "…"] [--note "…"]',
+    correct='sqlcrystal reject {} --sql "…"',
+    take="sqlcrystal confirm {}",
+)
+
+
+def answer_lines(
+    answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Prices | None" = None, typed: Typed = COMMANDS
+) -> Iterator[str]:
     """Write the SQL, the rows, the cards and the cost, and a stored query that is offered in its place."""
     yield visible(answer.sql) if answer.sql else "the reply held no SQL"
     yield from word_lines(answer.words, answer.unasked)
@@ -189,9 +208,9 @@ def answer_lines(answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Pri
     if answer.card:
         yield f"banked as card {answer.card}"
     elif answer.error:
-        yield f'give the right SQL: sqlcrystal reject {answer.id} --sql "…"'
+        yield f"give the right SQL: {typed.correct.format(answer.id)}"
     else:
-        yield f'right: sqlcrystal confirm {answer.id}   wrong: sqlcrystal reject {answer.id} [--sql "…"] [--note "…"]'
+        yield f"right: {typed.confirm.format(answer.id)}   wrong: {typed.reject.format(answer.id)}"
     if answer.audit and not answer.verdict:
         yield "chosen by chance for the audit: it must be judged, whatever it says"
     if answer.offer is not None:
@@ -199,7 +218,7 @@ def answer_lines(answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Pri
         yield f"card {answer.offer.card} with {exchanged} returns something else:"
         yield f"  {visible(answer.offer.sql)}"
         yield from word_lines(answer.offer.words)
-        yield f"to take that instead: sqlcrystal confirm {answer.offer.id}"
+        yield f"to take that instead: {typed.take.format(answer.offer.id)}"
 
 
 def word_lines(words: str, unasked: Sequence[str] = ()) -> Iterator[str]:
@@ -242,7 +261,7 @@ def correction_lines(correction: "Correction") -> Iterator[str]:
     yield from ruling_lines(correction)
 
 
-def rejection_lines(rejection: "Rejection", *, repair: bool) -> Iterator[str]:
+def rejection_lines(rejection: "Rejection", *, repair: bool, typed: Typed = COMMANDS) -> Iterator[str]:
     """Write a rejection with the answer that a repair proposed."""
     yield f"rejected: answer {rejection.id} of {rejection.database}, by {visible(rejection.by)}"
     if rejection.replaced:
@@ -253,12 +272,12 @@ def rejection_lines(rejection: "Rejection", *, repair: bool) -> Iterator[str]:
         yield from word_lines(proposal.words)
         yield ""
         yield from row_lines(proposal.columns, proposal.rows, shown=ROWS_SHOWN)
-        yield f"\nright: sqlcrystal confirm {proposal.id}"
+        yield f"\nright: {typed.confirm.format(proposal.id)}"
         return
     if repair:
         trouble = f"nothing could be proposed ({visible(rejection.trouble)})" if rejection.trouble else ""
         found = trouble or "the repair found nothing else"
-        yield f'{found}; give the right SQL: sqlcrystal reject {rejection.id} --sql "…"'
+        yield f"{found}; give the right SQL: {typed.correct.format(rejection.id)}"
 
 
 def row_lines(columns: Sequence[str], rows: Sequence[Row], *, shown: int) -> Iterator[str]:

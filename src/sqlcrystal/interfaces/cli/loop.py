@@ -8,17 +8,31 @@ from typing import TYPE_CHECKING
 
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.escaping import visible
-from sqlcrystal.interfaces.cli.ask import answer_lines, correction_lines, rejection_lines, ruling_lines, trace_lines
+from sqlcrystal.interfaces.cli.ask import (
+    Typed,
+    answer_lines,
+    correction_lines,
+    rejection_lines,
+    ruling_lines,
+    trace_lines,
+)
 from sqlcrystal.interfaces.cli.options import opened_crystal, ready_model
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal, ServedAnswer
+    from sqlcrystal.serving.answers import Event
 
 HELP = """\
 Ask in words. Of the last answer:
   /yes            it is right: bank it         /no [NOTE]   it is wrong: propose another
   /sql SELECT …   the right SQL: bank it       /trace       what was tried
 Else: /db NAME, FILE or URL   /queue   /help   /quit"""
+WORDS = Typed(confirm="/yes", reject="/no [NOTE] or /sql SELECT …", correct="/sql SELECT …", take="/yes {}")
+"""What is typed here after an answer."""
+ALSO = {"help": "/help", "?": "/help", "quit": "/quit", "exit": "/quit"}
+"""Words that nobody means as a question."""
+STEPS = {"cards": "the model writes SQL", "sql": "running it", "rows": "checking what came back"}
+"""What is done after each step of an answer."""
 
 
 def prompt_loop() -> None:
@@ -63,7 +77,7 @@ class Loop:
         words = line.strip()
         if not words:
             return
-        command, _, rest = words.partition(" ")
+        command, _, rest = ALSO.get(words.casefold(), words).partition(" ")
         try:
             if not command.startswith("/"):
                 lines = self.ask(words)
@@ -74,25 +88,34 @@ class Loop:
             for text in lines:
                 print(text)
         except SqlcrystalError as error:
-            print(visible(str(error)), file=sys.stderr)
+            print(visible(error.line), file=sys.stderr)
         except KeyboardInterrupt:
             print("given up", file=sys.stderr)
 
     def ask(self, question: str) -> Iterable[str]:
         """Answer, and remember the answer for a verdict."""
-        answer = self.crystal.ask(question, self.database)
+        _tell("looking for cards")
+        try:
+            answer = self.crystal.ask(question, self.database, on_event=_tell_step)
+        finally:
+            _tell("")
         self.answer, self.proposal, self.database = answer, None, answer.database
-        yield from answer_lines(answer, prices=self.crystal.prices)
+        yield from answer_lines(answer, prices=self.crystal.prices, typed=WORDS)
 
-    def confirm(self, _: str) -> Iterable[str]:
-        """Vouch for the proposal, or else for the last answer."""
-        return ruling_lines(self.crystal.confirm(self.proposal or self._last()))
+    def confirm(self, name: str) -> Iterable[str]:
+        """Vouch for the one that is named, the proposal, or else the last answer."""
+        return ruling_lines(self.crystal.confirm(name or self.proposal or self._last()))
 
     def reject(self, note: str) -> Iterable[str]:
         """Let a repair propose another."""
-        rejection = self.crystal.reject(self._last(), note=note)
+        answer = self._last()
+        _tell("looking for a repair")
+        try:
+            rejection = self.crystal.reject(answer, note=note)
+        finally:
+            _tell("")
         self.proposal = rejection.proposal.id if rejection.proposal is not None else None
-        return rejection_lines(rejection, repair=True)
+        return rejection_lines(rejection, repair=True, typed=WORDS)
 
     def correct(self, sql: str) -> Iterable[str]:
         """Bank the user's own SQL."""
@@ -119,6 +142,18 @@ class Loop:
         if self.answer is None:
             raise SqlcrystalError("there is no answer yet; ask first")
         return self.answer
+
+
+def _tell_step(event: "Event") -> None:
+    if event.kind in STEPS:
+        _tell(STEPS[event.kind])
+
+
+def _tell(step: str) -> None:
+    """Say in a line of its own, which the next one replaces, what is being done; only where a person looks on."""
+    if sys.stderr.isatty():
+        width = max(map(len, STEPS.values())) + 1
+        print(f"\r{step + '…' if step else '':{width}}", end="" if step else "\r", file=sys.stderr, flush=True)
 
 
 class _history:  # noqa: N801

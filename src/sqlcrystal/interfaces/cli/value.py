@@ -73,13 +73,13 @@ def own_tests(
     if out is not None:
         out.write_bytes(junit(results, suite=file.stem))
     right = sum(result.right for result in results)
+    without = sum(result.right_without for result in results)
     if json:
-        without = sum(result.right_without for result in results)
         cases = [{"name": result.name, "says": result.says, "why": result.why, "sql": result.sql} for result in results]
         print_json({"tests": len(results), "right": right, "right_without": without, "results": cases})
     else:
         print_lines(["", "test", "why"], [(result.says, result.name, result.why) for result in results])
-        print(f"{right} of {len(results)} right with memory")
+        print(f"{right} of {len(results)} right with memory, {without} without")
     if right < len(results):
         raise typer.Exit(1)
 

@@ -27,8 +27,8 @@ PAGES = (
     ("Queue", "/queue", "queue page"),
     ("Bank", "/bank", "bank page"),
     ("Value", "/value", "value page"),
-    ("Studies", "/studies", "studies page"),
     ("Settings", "/settings", "settings page"),
+    ("For researchers", "/studies", "studies page"),
 )
 DATABASE_COOKIE = "database"
 STATES = {"waiting": "not checked"}
@@ -117,7 +117,7 @@ def _navigation(request: Request, caller: Caller | None, waiting: int) -> list[d
     if caller is None:
         return []
     hidden = set() if caller.may_anywhere(Scope.JUDGE) else {"Queue"}
-    hidden |= set() if caller.owns_all else {"Studies"}
+    hidden |= set() if caller.owns_all else {"For researchers"}
     path = request.url.path
     return [
         {

@@ -1,5 +1,6 @@
 """An answer as the templates show it."""
 
+import re
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +10,7 @@ from msgspec import Struct
 from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
-from sqlcrystal.interfaces.web.charts import chart
+from sqlcrystal.interfaces.web.charts import charts
 from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
 from sqlcrystal.interfaces.web.tables import rows_in_words, table_of
 from sqlcrystal.interfaces.web.text import (
@@ -70,6 +71,7 @@ class AnswerView:
         self.given_sql = pretty_sql(story.given_sql, self.dialect) if story.given_sql else ""
         self.matches = any(_same_sql(card["sql"], record.sql) for card in self.cards) and not record.replayed
         self.conflict = conflict_of(story) if self.open else None
+        self.near = _near_values(door, self, scope) if self.open and self._found_nothing() else []
 
     # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -99,6 +101,19 @@ class AnswerView:
         more = " and more" if len(self.columns) > len(columns) else ""
         return f"{rows_in_words(self.row_count)}: {', '.join(columns)}{more}."
 
+    def _found_nothing(self) -> bool:
+        """Tell whether it ran and gave no rows, or nothing but NULL or zero."""
+        shown = not any(cell for row in self.rows for cell in row)
+        return (
+            bool(self.sql) and not self.error and (not self.row_count or (len(self.rows) == self.row_count and shown))
+        )
+
+    def put(self, old: str, new: str) -> None:
+        """Have the editor begin with one value in the place of another."""
+        from sqlcrystal.databases.spelling import with_value
+
+        self.editable = with_value(self.sql, self.dialect, old, new)
+
     @property
     def sureness(self) -> str:
         """Say how sure the answer is; nothing where that was not worked out."""
@@ -120,9 +135,9 @@ class AnswerView:
         return rows_in_words(self.row_count)
 
     @cached_property
-    def chart(self) -> Markup | None:
-        """A drawing, where the rows suit one."""
-        return chart(self.columns, self.rows, truncated=len(self.rows) < self.row_count)
+    def charts(self) -> dict[str, Markup]:
+        """Drawings in every way that suits the rows, by what each is called."""
+        return charts(self.columns, self.rows, truncated=len(self.rows) < self.row_count)
 
     @cached_property
     def literals(self) -> list[str]:
@@ -258,6 +273,27 @@ class AnswerView:
             return "This answer was given without cards, as was asked."
         share = f"{100 * self._record.share:g} % of questions"
         return f"This answer was given without cards, to measure what they are worth ({share})."
+
+
+def _near_values(door: Door, view: AnswerView, scope: Scope) -> list[dict[str, Any]]:
+    """Offer what may be meant: the question with that value where it holds the other, or else the SQL with it."""
+    offers = []
+    for each in door.near_values(view.id, scope):
+        in_question = re.compile(re.escape(each.value), re.IGNORECASE)
+        offers.append(
+            {
+                "column": f"{each.table}.{each.column}",
+                "value": each.value,
+                "near": [
+                    (near, in_question.sub(lambda _, near=near: near, view.question))  # type: ignore[misc]
+                    if in_question.search(view.question)
+                    else (near, "")
+                    for near in each.near
+                ],
+                "holds": each.holds,
+            }
+        )
+    return offers
 
 
 def _used_card(used: CardInUse) -> dict[str, Any]:
