@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from sqlcrystal.acquisition.explore import Explore, Exploring
+from sqlcrystal.acquisition.from_log import FromLog
 from sqlcrystal.acquisition.repair import BUDGET, FirstTry, NamedSource
 from sqlcrystal.acquisition.resampling import Resample, SelfVote
 from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union, UnionLook
-from sqlcrystal.admission.verifiers import EngineSignal, Judge, Noisy, Oracle, Ungated
+from sqlcrystal.admission.verifiers import EngineSignal, Judge, Noisy, Oracle, RoundTrip, Ungated
 from sqlcrystal.consumption.controls import Foreign, Nothing, Random, SchemaSimilar
 from sqlcrystal.consumption.dense import Dense, Mmr, Payload
 from sqlcrystal.consumption.lexical import Bm25
@@ -107,6 +108,8 @@ class Bench(NamedTuple):
     judge: Judge
     rate: float = 0.0
     seed: int = 0
+    logged: str = ""
+    """The query of a log, where the episode starts from one."""
 
     def bit(self, sql: str) -> bool:
         """Ask the judge."""
@@ -144,6 +147,14 @@ REGIMES: dict[str, RegimeKind] = {
         "checked by what the database engine shows, without an oracle",
         lambda bench: Regime(bench.looks_sound, bench.looks_sound, EngineSignal(bench.database)),
     ),
+    RoundTrip.signal: RegimeKind(
+        "checked by a round trip: its question, asked again, leads back to the same rows",
+        lambda bench: Regime(
+            lambda _: False,
+            lambda sql: RoundTrip(bench.database).leads_back(sql, bench.logged),
+            RoundTrip(bench.database),
+        ),
+    ),
 }
 
 
@@ -163,6 +174,13 @@ def solver(name: str, *, model: LanguageModel, database: Database, sampling: Sam
 def source(name: str, *, model: LanguageModel, database: Database, budget: int = BUDGET) -> Source:
     """Make a source by name, with its attempt budget K."""
     return choose(SOURCES, "source", name).of(model, database, budget=budget)
+
+
+def log_source(
+    *, model: LanguageModel, database: Database, budget: int = BUDGET, sampling: Sampling | None = None
+) -> Source:
+    """Make the source that starts from queries that were run; no table lists it, for others start from questions."""
+    return FromLog.of(model, database, budget=budget, sampling=sampling or GREEDY)
 
 
 def regime(name: str, *, bench: Bench) -> Regime:

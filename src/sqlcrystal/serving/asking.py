@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
 from sqlcrystal.consumption.memory import NoMemory
+from sqlcrystal.databases.results import result_digest
 from sqlcrystal.errors import ModelError, SqlcrystalError, UserError
 from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
-from sqlcrystal.serving.draft import Draft, Vouched, conflict, result_digest, spread
+from sqlcrystal.serving.draft import Draft, Vouched, conflict, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
