@@ -298,6 +298,16 @@ def _add_causes(op: "Operations") -> None:
     op.rename_table("places", "locations")
 
 
+def _make_learned(op: "Operations") -> None:
+    """Add the origin of an answer's question, and a table of what came of each query of a log."""
+    op.add_column("answers", _text("origin", server_default=""))
+    op.create_table(
+        "learned",
+        *(sa.Column(name, AnyText(), primary_key=True) for name in ("database", "shape")),
+        *(_text(name) for name in ("at", "outcome", "answer")),
+    )
+
+
 STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0001": _make_cards,
     "0002": _make_revisions,
@@ -306,6 +316,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0005": _add_shares,
     "0006": _drop_assignments,
     "0007": _add_causes,
+    "0008": _make_learned,
 }
 HEAD = max(STEPS)
 """The newest shape."""

@@ -52,6 +52,22 @@ class CardUse(Struct, frozen=True):
     score: float
 
 
+LEARNED = "log"
+"""The origin of an answer whose question nobody asked."""
+
+
+class LearnedFrom(Struct, frozen=True, kw_only=True):
+    """The query of a log behind an answer that nobody asked for, and how its question was found."""
+
+    uses: int
+    """How often queries of this shape ran."""
+    places: tuple[str, ...] = ()
+    """The first places in the log where it stood."""
+    tries: int = 1
+    """How many wordings it took until the question led back to the query's rows."""
+    model: str = ""
+
+
 class AnswerRecord(Struct, frozen=True, kw_only=True):
     """One answer as it was given; `rows` is None where values are not to be kept."""
 
@@ -88,6 +104,12 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     conflict: float = 0.0
     """The score of the nearest card whose result disagrees with this answer's; 0 when none does."""
     error: str = ""
+    learned: LearnedFrom | None = None
+
+    @property
+    def origin(self) -> str:
+        """Tell where its question comes from: nothing for a person's."""
+        return LEARNED if self.learned is not None else ""
 
 
 class Verdict(StrEnum):
@@ -148,6 +170,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 # ── aggregates over many answers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class LearnedShape(Struct, frozen=True, kw_only=True):
+    """What came of one shape of a log's queries; it holds no value of theirs."""
+
+    shape: str
+    database: str
+    at: str
+    outcome: str
+    answer: str = ""
 
 
 class Waiting(Struct, frozen=True, kw_only=True):

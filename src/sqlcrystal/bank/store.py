@@ -15,6 +15,7 @@ from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.decisions import DecisionStore
 from sqlcrystal.bank.documents import upsert
 from sqlcrystal.bank.forgetting import Forgotten, forget
+from sqlcrystal.bank.learned import LearnedStore
 from sqlcrystal.bank.records import AnswerRecord, DatabaseLocation
 from sqlcrystal.bank.snapshots import MEMORY
 from sqlcrystal.bank.tables import locations
@@ -65,6 +66,7 @@ class Store:
         self.decisions = DecisionStore(self.backend, self.answers)
         self.tokens = TokenStore(self.backend)
         self.locations = LocationStore(self.backend)
+        self.learned = LearnedStore(self.backend)
 
     @property
     def is_file(self) -> bool:

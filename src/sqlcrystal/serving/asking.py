@@ -56,7 +56,7 @@ def ask(
     opened = workspace.open(question.database)
     arm = draw(workspace, opened, question, wanted=memory)
     draft = _draft(workspace, opened, question, with_memory=arm.memory, notify=notify)
-    record = _record(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
+    record = record_of(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
     twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
     lasting, offer = _keep(workspace, opened, draft, record, twin)
     vouched = _vouched(workspace, opened, lasting, draft)
@@ -148,7 +148,7 @@ def _twin(
         hidden = _draft(workspace, opened, draft.question, with_memory=other.memory, notify=lambda _: None)
     except ModelError:
         return None
-    record = _record(workspace, opened, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
+    record = record_of(workspace, opened, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
     return replace(record, twin_of=shown.id)
 
 
@@ -156,9 +156,10 @@ def _new_id() -> str:
     return secrets.token_hex(6)
 
 
-def _record(
+def record_of(
     workspace: Workspace, opened: OpenDatabase, draft: Draft, *, by: str, arm: ServingArm, seconds: float
 ) -> AnswerRecord:
+    """Write an answer down as it was given, before anything is taken out of it."""
     execution = draft.execution
     rows = execution.rows if isinstance(execution, Rows) else ()
     digest = result_digest(execution)

@@ -89,6 +89,8 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
     """How many cards it used."""
     proposals: tuple[str, ...] = ()
     """Ids of the repairs that were proposed for it."""
+    uses: int = 0
+    """How often its query ran in the log that it was learned from; 0 for a person's question."""
 
     @classmethod
     def of(cls, waiting: Waiting, proposals: tuple[str, ...]) -> "WaitingAnswer":
@@ -106,6 +108,7 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
             error=answer.error,
             cards=len(answer.cards),
             proposals=proposals,
+            uses=answer.learned.uses if answer.learned is not None else 0,
         )
 
 

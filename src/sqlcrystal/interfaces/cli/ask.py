@@ -142,9 +142,12 @@ def queue(
         print_json(waiting)
         return
     print_lines(
-        ["answer", "database", "asked", "spread", "conflict", "question"],
+        ["answer", "database", "asked", "ran", "spread", "conflict", "question"],
         [
-            (entry.id, entry.database, entry.asked, f"{entry.spread:.2f}", f"{entry.conflict:.2f}", entry.question)
+            (
+                *(entry.id, entry.database, 0 if entry.uses else entry.asked, entry.uses),
+                *(f"{entry.spread:.2f}", f"{entry.conflict:.2f}", entry.question),
+            )
             for entry in waiting
         ],
     )

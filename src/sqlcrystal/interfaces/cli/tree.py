@@ -17,6 +17,7 @@ MODULES = {
     "confirm": "ask",
     "reject": "ask",
     "queue": "ask",
+    "learn": "learn",
     "score": "score",
     "compare": "compare",
     "power": "power",

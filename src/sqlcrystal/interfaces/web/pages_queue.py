@@ -21,6 +21,7 @@ REASONS = {
     "often": "asked more than once",
     "conflict": "a near card disagrees",
     "spread": "samples differ",
+    "log": "from the query log",
 }
 ORDERS = {"": "by use", "newest": "newest first", "oldest": "oldest first"}
 
@@ -49,6 +50,7 @@ async def queue_page(
         last = _view(door, judged) if judged else None
         return {
             "total": len(every),
+            "from_log": sum(item.uses > 0 for item in every),
             "judged": last,
             **_list(shown, address),
             **looked_at,
@@ -131,7 +133,12 @@ def _failed(item: WaitingAnswer) -> bool:
 
 
 def _fits(item: WaitingAnswer, reason: str) -> bool:
-    return {"often": item.asked > 1, "conflict": item.conflict > 0, "spread": item.spread > 0}.get(reason, True)
+    return {
+        "often": item.asked > 1,
+        "conflict": item.conflict > 0,
+        "spread": item.spread > 0,
+        "log": item.uses > 0,
+    }.get(reason, True)
 
 
 def _ordered(items: list[WaitingAnswer], order: str) -> list[WaitingAnswer]:
@@ -141,6 +148,8 @@ def _ordered(items: list[WaitingAnswer], order: str) -> list[WaitingAnswer]:
 
 
 def _why(item: WaitingAnswer) -> str:
+    if item.uses:
+        return f"from the query log, ran {item.uses:,} time{'' if item.uses == 1 else 's'}"
     reasons = [f"asked {item.asked} times" if item.asked > 1 else "asked once"]
     if item.conflict:
         reasons.append("a near card disagrees")
