@@ -1,5 +1,6 @@
 """Name → implementation tables; the only registry. An arm has one spelling: its class's, in study files and tables."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -26,6 +27,7 @@ from sqlcrystal.writing.diff_writers import Anchor, Diff, DiffGuard, DiffMode
 from sqlcrystal.writing.ingredients import Joins, Names, Placebo, QuestionOnly, Skeleton, Values
 
 Implementation = TypeVar("Implementation")
+_LOG = re.compile(rf"{FromLog.name}(?::(\d+(?:\.\d+)?)%)?")
 
 
 class Named(Protocol):
@@ -171,16 +173,27 @@ def solver(name: str, *, model: LanguageModel, database: Database, sampling: Sam
     return kind.of(model, database, sampling=sampling or GREEDY, header_of=header)
 
 
-def source(name: str, *, model: LanguageModel, database: Database, budget: int = BUDGET) -> Source:
-    """Make a source by name, with its attempt budget K."""
-    return choose(SOURCES, "source", name).of(model, database, budget=budget)
+def log_share(source: str) -> float | None:
+    """Tell the share of a log that is wrong or stale, where a source starts from one: `log:30%` is 0.3, `log` is 0."""
+    found = _LOG.fullmatch(source)
+    return float(found[1] or 0) / 100 if found else None
 
 
-def log_source(
-    *, model: LanguageModel, database: Database, budget: int = BUDGET, sampling: Sampling | None = None
+def source(
+    name: str,
+    *,
+    model: LanguageModel,
+    database: Database,
+    budget: int = BUDGET,
+    sampling: Sampling | None = None,
 ) -> Source:
-    """Make the source that starts from queries that were run; no table lists it, for others start from questions."""
-    return FromLog.of(model, database, budget=budget, sampling=sampling or GREEDY)
+    """Make a source by name, with its attempt budget K; `sampling` is for one that starts from a log.
+
+    No table lists that one: the others start from a question, and make an effort of its first attempt.
+    """
+    if log_share(name) is not None:
+        return FromLog.of(model, database, budget=budget, sampling=sampling or GREEDY)
+    return choose(SOURCES, "source", name).of(model, database, budget=budget)
 
 
 def regime(name: str, *, bench: Bench) -> Regime:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlcrystal import assembly, pipeline
+from sqlcrystal.acquisition.from_log import FromLog
 from sqlcrystal.admission.verifiers import RoundTrip
 from sqlcrystal.bank import AnswerRecord, Verdict
 from sqlcrystal.bank.records import LearnedFrom, LearnedShape
@@ -218,7 +219,8 @@ _FAILED = {
 
 def _round_trip(workspace: Workspace, opened: OpenDatabase, sql: str, database: Database) -> Episode | None:
     """Let the model write the question and answer it again, within the team's budget."""
-    source = assembly.log_source(model=ClockedModel(workspace.model), database=database, budget=workspace.team.budget)
+    model, budget = ClockedModel(workspace.model), workspace.team.budget
+    source = assembly.source(FromLog.name, model=model, database=database, budget=budget)
     check = RoundTrip(database)
     logged = Attempt(question=Question(id="", database=opened.name, text=""), calls=(), sql=sql)
     effort = pipeline.repair(

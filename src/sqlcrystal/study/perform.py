@@ -11,7 +11,7 @@ from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.ledger.log import line_of
 from sqlcrystal.ledger.records import Outcome
-from sqlcrystal.protocols import LanguageModel
+from sqlcrystal.protocols import LanguageModel, Source
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.study.design import PlannedArm, gate_of
 from sqlcrystal.study.holdings import BankedEpisode, Filled, Performed
@@ -30,10 +30,12 @@ from sqlcrystal.study.remembered import (
 from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.study.units import Unit
 from sqlcrystal.study.world import World
-from sqlcrystal.types import CardId, Sampling
+from sqlcrystal.types import Attempt, CardId, Question, Sampling
 from sqlcrystal.writing.modes import modes
 
 SINGLE_SHOT = "single-shot"
+DEFAULT_SOURCE = "T3-look"
+"""How held-out answers are repaired where the cards come from a log, which has none to offer."""
 # Arms share most of their cards, and telling modes apart is slower than all else that is not a call.
 _modes = cache(modes)
 
@@ -76,7 +78,11 @@ class Performer:
         if unit.leaves_out and flip is None:
             return None
         try:
-            answer = self._answer(unit, self._memory(unit, holdings))
+            share = self._log_share(unit)
+            if share is not None:
+                answer = self._logged(unit, share)
+            else:
+                answer = self._answer(unit, self._memory(unit, holdings))
         except ModelRejected:  # the same prompt would be refused again, so the question is unevaluable
             if not unit.arm:
                 raise
@@ -112,6 +118,11 @@ class Performer:
         database = self.world.database(unit.question.database)
         return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit), database=database)
 
+    def _logged(self, unit: Unit, share: float) -> pipeline.Answer:
+        """What a log says instead of an answer: a query, and no word of the question that it was written for."""
+        unasked = Question(id=unit.question.id, database=unit.question.database, text="")
+        return pipeline.Answer(attempt=Attempt(question=unasked, calls=(), sql=self.world.logged(unit.question, share)))
+
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
         """Tell what repair makes of an answer, and in a collection its card; None where repair is not to be had."""
         gate = self._gate(unit)
@@ -120,14 +131,10 @@ class Performer:
         arm = self._planned(unit).arm
         database = self.world.database(unit.question.database)
         name, rate = gate
-        bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed)
+        logged = answer.attempt.sql or "" if self._log_share(unit) is not None else ""
+        bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed, logged)
         regime = assembly.regime(name, bench=bench)
-        shown = self._solver(unit).shown(unit.question)
-        source = RememberedSource(
-            assembly.source(arm.source, model=self.model, database=shown, budget=self.study.budget),
-            self._efforts,
-            regime=name,
-        )
+        source = RememberedSource(self._source(unit), self._efforts, regime=name)
         if not unit.collects:
             return pipeline.Lesson(
                 effort=pipeline.repair(answer.attempt, trigger=regime.trigger, source=source, accept=regime.accept)
@@ -141,6 +148,18 @@ class Performer:
             verifier=regime.verifier,
             writer=RememberedWriter(writer, self._cards, name=arm.writer),
         )
+
+    def _source(self, unit: Unit) -> Source:
+        arm, budget = self._planned(unit).arm, self.study.budget
+        from_log = assembly.log_share(arm.source) is not None
+        name = DEFAULT_SOURCE if from_log and not unit.collects else arm.source
+        shown = self._solver(unit).shown(unit.question)
+        sampling = Sampling(max_tokens=self.study.max_tokens)
+        return assembly.source(name, model=self.model, database=shown, budget=budget, sampling=sampling)
+
+    def _log_share(self, unit: Unit) -> float | None:
+        """The share of wrong and stale queries, where a unit of a collection starts from a log."""
+        return assembly.log_share(self._planned(unit).arm.source) if unit.collects else None
 
     def _memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:
         memory = self._whole_memory(unit, holdings)
