@@ -61,7 +61,7 @@ def log(folder: Path, text: str = LOG) -> Path:
 def test_what_leads_back_waits_in_the_queue_with_its_evidence_and_is_no_card(tmp_path: Path) -> None:
     with team(tmp_path) as crystal:
         steps: list[tuple[int, int]] = []
-        report = crystal.learn(log(tmp_path), on_progress=lambda step: steps.append((step.done, step.whole)))
+        report = crystal.learn(log(tmp_path), watch=lambda step: steps.append((step.done, step.whole)))
         assert (report.read, report.shapes, report.proposed, report.lost) == (6, 3, 2, 1)
         assert steps == [(1, 3), (2, 3), (3, 3)]
         assert crystal.cards() == []

@@ -32,7 +32,7 @@ _CODE = re.compile(r"^(?:```|select\b|with\b.*\bas\s*\()", re.IGNORECASE)
 
 
 class FromLog(NamedSource):
-    """Starts from a query instead of a question: what it is given is the query, as an attempt that nobody asked for.
+    """Starts from a query instead of a question: its input is the query, as an attempt that nobody asked for.
 
     The attempt of its effort is the answer to the question that was written; the check sees that answer's SQL.
     """

@@ -1,4 +1,4 @@
-"""What came of each shape of a query log, so that learning goes on where it was ended."""
+"""The outcome of each shape of a query log, so that learning goes on where it was ended."""
 
 import sqlalchemy as sa
 

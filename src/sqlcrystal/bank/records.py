@@ -60,11 +60,11 @@ class LearnedFrom(Struct, frozen=True, kw_only=True):
     """The query of a log behind an answer that nobody asked for, and how its question was found."""
 
     uses: int
-    """How often queries of this shape ran."""
+    """Runs of all queries of this shape."""
     places: tuple[str, ...] = ()
     """The first places in the log where it stood."""
     tries: int = 1
-    """How many wordings it took until the question led back to the query's rows."""
+    """The wordings it took until the question led back to the query's rows."""
     model: str = ""
 
 
@@ -173,7 +173,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 class LearnedShape(Struct, frozen=True, kw_only=True):
-    """What came of one shape of a log's queries; it holds no value of theirs."""
+    """The outcome of one shape of a log's queries; it holds no value of theirs."""
 
     shape: str
     database: str

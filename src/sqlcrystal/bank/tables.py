@@ -199,7 +199,7 @@ proposals = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# What came of each shape of a query log, so that learning goes on where it was ended; no statement stands here.
+# The outcome of each shape of a query log, so that learning goes on where it was ended; no statement stands here.
 learned = sa.Table(
     "learned",
     metadata,

@@ -26,7 +26,7 @@ NOISE = (
     "SELECT value FROM settings_old WHERE api_key = 'sk-live-0123456789abcdefgh'",
     "SELECT TOP 10 [id] FROM [dbo].[events]",
 )
-"""What every log holds beside queries that are worth learning from."""
+"""Statements that no log is without, and nobody can learn from."""
 
 
 def logged(case: Case, dialect: str, *, share: float = 0.0) -> str:
@@ -75,7 +75,7 @@ def _stale(sql: str, dialect: str) -> str:
 
 
 def write_database(location: str, folder: Path) -> str:
-    """Copy a database that is a file into a folder, and tell where it lies now; a server's stays where it is."""
+    """Copy a database that is a file into a folder, and tell its new place; a server's stays where it is."""
     file = Path(location)
     if not file.is_file():
         return location

@@ -8,7 +8,7 @@ from sqlcrystal.protocols import Database
 from sqlcrystal.types import Cell, Failure
 
 ROWS_WANTED = 10
-"""What a bound LIMIT becomes."""
+"""The value of a bound LIMIT."""
 SECONDS_TO_LOOK = 5.0
 _OUTSIDE = (exp.Placeholder, exp.Parameter, exp.SessionParameter)
 

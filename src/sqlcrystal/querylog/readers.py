@@ -1,4 +1,4 @@
-"""Where teams keep the queries they ran: files of SQL, tables with counts, exports of BI tools, dbt, PostgreSQL."""
+"""Readers of queries that were run: files of SQL, tables with counts, exports of BI tools, dbt, PostgreSQL."""
 
 import csv
 import io

@@ -28,7 +28,7 @@ class Reason(StrEnum):
 
 
 class LoggedQuery(Struct, frozen=True):
-    """One statement, how often it ran, and where it stood."""
+    """One statement, with its uses and its place."""
 
     sql: str
     uses: int = 1

@@ -14,7 +14,7 @@ from sqlcrystal.querylog.secrets import holds_secret
 from sqlcrystal.types import FailureKind
 
 MOST_VARIANTS = 50
-"""How many statements of one shape are told apart, to find the one that ran most."""
+"""Statements of one shape that are told apart, to find the one that ran most."""
 MOST_PLACES = 5
 _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery)
 _OUTSIDE = (exp.Placeholder, exp.Parameter, exp.SessionParameter)
@@ -37,7 +37,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 
 class Shapes(Struct, frozen=True, kw_only=True):
-    """What a log comes to: its shapes, the most used first, and all that was refused."""
+    """The sum of a log: its shapes, the most used first, and all that was refused."""
 
     read: int
     shapes: tuple[Shape, ...]

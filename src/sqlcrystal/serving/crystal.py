@@ -153,15 +153,14 @@ class Crystal(OpenTeam):
         source: "LogSource",
         database: str | None = None,
         *,
-        again: bool = False,
         most: int | None = None,
-        on_progress: "Watch | None" = None,
+        again: bool = False,
+        watch: "Watch | None" = None,
     ) -> "LearnReport":
         """Propose what the queries of a log teach: a file, folder, server or upload; nothing is a card before."""
         from sqlcrystal.serving.learning import learn
 
-        name = self.database(database, Scope.MANAGE)
-        return learn(self.workspace, self.caller, name, source, again=again, most=most, on_progress=on_progress)
+        return learn(self.workspace, self.caller, database, source, again=again, most=most, watch=watch)
 
     def proposals(self, database: str | None = None) -> list[Proposal]:
         """List the proposals of repairs that wait for a decision, oldest first."""

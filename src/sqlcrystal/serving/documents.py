@@ -90,7 +90,7 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
     proposals: tuple[str, ...] = ()
     """Ids of the repairs that were proposed for it."""
     uses: int = 0
-    """How often its query ran in the log that it was learned from; 0 for a person's question."""
+    """Runs of its query in the log that it was learned from; 0 for a person's question."""
 
     @classmethod
     def of(cls, waiting: Waiting, proposals: tuple[str, ...]) -> "WaitingAnswer":

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sqlcrystal import assembly, pipeline
 from sqlcrystal.acquisition.from_log import FromLog
 from sqlcrystal.admission.verifiers import RoundTrip
-from sqlcrystal.bank import AnswerRecord, Verdict
+from sqlcrystal.bank import AnswerRecord, Scope, Verdict
 from sqlcrystal.bank.records import LearnedFrom, LearnedShape
 from sqlcrystal.databases.masks import UNREADABLE, filled_sql, masked_with_values
 from sqlcrystal.databases.symptoms import symptoms
@@ -31,6 +31,7 @@ from sqlcrystal.serving.banking import bank_card
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.draft import Draft
+from sqlcrystal.serving.lookups import database_for
 from sqlcrystal.serving.privacy import is_private, kept, kept_trace, schema_names
 from sqlcrystal.serving.solving import OnceEach, presented
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
@@ -56,7 +57,7 @@ LogSource: TypeAlias = Path | str | Upload
 
 
 class RefusedQueries(Struct, frozen=True, kw_only=True):
-    """How many statements of a log are not learned from for one reason, and where the first of them stood."""
+    """The count of statements that are refused for one reason, with the first places of them."""
 
     reason: str
     count: int
@@ -64,7 +65,7 @@ class RefusedQueries(Struct, frozen=True, kw_only=True):
 
 
 class LearnReport(Struct, frozen=True, kw_only=True):
-    """What a log came to: its statements, their shapes, and what became of each."""
+    """The sum of a log: its statements, their shapes, and the outcomes."""
 
     database: str
     read: int
@@ -85,7 +86,7 @@ class LearnReport(Struct, frozen=True, kw_only=True):
 
 
 class Step(NamedTuple):
-    """One shape that was tried: how many are done of how many, and what came of it."""
+    """One shape that was tried: the number done of all, and its outcome."""
 
     done: int
     whole: int
@@ -98,14 +99,15 @@ Watch: TypeAlias = Callable[[Step], None]
 def learn(
     workspace: Workspace,
     caller: Caller,
-    database: str,
+    wanted: str | None,
     source: LogSource,
     *,
     again: bool = False,
     most: int | None = None,
-    on_progress: Watch | None = None,
+    watch: Watch | None = None,
 ) -> LearnReport:
     """Propose what a log's queries teach, the most used first; `again` tries once more what did not lead back."""
+    database = database_for(workspace, caller, wanted, Scope.MANAGE)
     if not isinstance(source, Upload) and not caller.local:
         raise UserError("learn: only the owner of the machine may name a file; send its text")
     opened = workspace.open(database)
@@ -119,8 +121,8 @@ def learn(
     for number, shape in enumerate(chosen, start=1):
         outcome = _learn_one(workspace, opened, shape, by=caller.person)
         outcomes.append((outcome, shape))
-        if on_progress is not None:
-            on_progress(Step(number, len(chosen), outcome))
+        if watch is not None:
+            watch(Step(number, len(chosen), outcome))
     reasons = set(map(str, Reason))
     refused = [*log.refused, *(Refused(Reason(said), at(shape)) for said, shape in outcomes if said in reasons)]
     counts = Counter(outcome for outcome, _ in outcomes)
@@ -270,7 +272,7 @@ def _record(
 
 
 def _banked(workspace: Workspace, record: AnswerRecord, episode: Episode, database: Database) -> bool:
-    """Let the round trip admit, as the team allows; where a person said otherwise, the query only waits."""
+    """Let the round trip admit, as the team allows; a query against which a person spoke only waits."""
     verifier = RoundTrip(database, by=workspace.model.name)
     verdict, written = pipeline.admit(episode, verifier=verifier, writer=Verbatim(database.fingerprint))
     if not isinstance(verdict, Admitted) or written is None:

@@ -35,7 +35,7 @@ from sqlcrystal.writing.modes import modes
 
 SINGLE_SHOT = "single-shot"
 DEFAULT_SOURCE = "T3-look"
-"""How held-out answers are repaired where the cards come from a log, which has none to offer."""
+"""The repair of held-out answers for arms whose cards come from a log, which has none to offer."""
 # Arms share most of their cards, and telling modes apart is slower than all else that is not a call.
 _modes = cache(modes)
 
@@ -119,7 +119,7 @@ class Performer:
         return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit), database=database)
 
     def _logged(self, unit: Unit, share: float) -> pipeline.Answer:
-        """What a log says instead of an answer: a query, and no word of the question that it was written for."""
+        """Give a log's entry instead of an answer: a query, and no word of the question that it was written for."""
         unasked = Question(id=unit.question.id, database=unit.question.database, text="")
         return pipeline.Answer(attempt=Attempt(question=unasked, calls=(), sql=self.world.logged(unit.question, share)))
 
@@ -158,7 +158,7 @@ class Performer:
         return assembly.source(name, model=self.model, database=shown, budget=budget, sampling=sampling)
 
     def _log_share(self, unit: Unit) -> float | None:
-        """The share of wrong and stale queries, where a unit of a collection starts from a log."""
+        """Give the share of wrong and stale queries, if a unit of a collection starts from a log."""
         return assembly.log_share(self._planned(unit).arm.source) if unit.collects else None
 
     def _memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:

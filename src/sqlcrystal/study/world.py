@@ -37,7 +37,7 @@ class World:
         return self._at(self.benchmark.locations[name], name)
 
     def logged(self, question: Question, share: float) -> str:
-        """The query that a log holds in the place of a question: its gold, or of a share one that is wrong or stale."""
+        """Give the query that a log holds for a question: its gold, or of a share one that is wrong or stale."""
         return logged(self._cases[question.key], self.database(question.database).dialect, share=share)
 
     def close(self) -> None:

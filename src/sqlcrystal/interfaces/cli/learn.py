@@ -1,4 +1,4 @@
-"""`sqlcrystal learn`: what a team's query log teaches, proposed for the queue."""
+"""`sqlcrystal learn`: a team's query log, proposed for the queue."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlcrystal.serving.learning import LearnReport, Step
 
 _LINES_APART = 25
-"""Where standard error is no terminal, one line of progress for so many queries."""
+"""One line of progress for so many queries, on a standard error that is no terminal."""
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +54,7 @@ def learn(
                 database,
                 again=again,
                 most=limit,
-                on_progress=watched.step,
+                watch=watched.step,
             )
     if json:
         print_json(report)

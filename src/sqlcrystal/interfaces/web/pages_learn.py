@@ -1,4 +1,4 @@
-"""What a query log led to, many at a time: a page of sentences, of which those that are left chosen are confirmed."""
+"""Proposals of a query log, many at a time: a page of sentences, of which those that are left chosen are confirmed."""
 
 from pathlib import PurePath
 from typing import Annotated, Any

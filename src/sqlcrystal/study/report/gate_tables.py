@@ -80,7 +80,7 @@ def exploration(facts: Facts) -> Body | None:
 
 
 def logs(facts: Facts) -> Body | None:
-    """Tell how many queries of a log became cards, how right these are, and how the arm answers."""
+    """Count the queries of a log that became cards, the right ones among these, and the arm's answers."""
     rows = [
         _log_row(facts, arm, collected) for arm, collected in _collections(facts) if log_share(arm.source) is not None
     ]
