@@ -22,7 +22,7 @@ _ENGINE_TABLES = ("pg_", "sqlite_", "duckdb_")
 _ENGINE_SCHEMAS = frozenset({"information_schema", "pg_catalog", "performance_schema", "sys", "mysql"})
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class QueryShape(Struct, frozen=True, kw_only=True):
     """A query that was run: the statement of this shape that ran most, and how often all of them did."""
 
     digest: str
@@ -40,7 +40,7 @@ class Shapes(Struct, frozen=True, kw_only=True):
     """The sum of a log: its shapes, the most used first, and all that was refused."""
 
     read: int
-    shapes: tuple[Shape, ...]
+    shapes: tuple[QueryShape, ...]
     refused: tuple[Refused, ...]
 
 
@@ -72,11 +72,11 @@ def shapes_of(found: Iterable[Found], dialect: str) -> Shapes:
     return Shapes(read=read, shapes=tuple(_shape(*pair, dialect) for pair in ranked), refused=tuple(refused))
 
 
-def _shape(digest: str, group: _Gathered, dialect: str) -> Shape:
+def _shape(digest: str, group: _Gathered, dialect: str) -> QueryShape:
     sql = min(group.variants, key=lambda text: (-group.variants[text], text))
     (tree,) = parse_all(sql, dialect)
     assert tree is not None
-    return Shape(
+    return QueryShape(
         digest=digest,
         sql=sql,
         parameters=tuple(dict.fromkeys(str(literal.this) for literal in tree.find_all(exp.Literal))),

@@ -25,7 +25,7 @@ from sqlcrystal.protocols import Database
 from sqlcrystal.querylog.bindings import with_values
 from sqlcrystal.querylog.readers import PG_STATEMENTS, read_log, read_server, read_text
 from sqlcrystal.querylog.records import Found, Reason, Refused
-from sqlcrystal.querylog.shapes import Shape, shapes_of
+from sqlcrystal.querylog.shapes import QueryShape, shapes_of
 from sqlcrystal.serving.asking import ServingArm, as_question, record_of
 from sqlcrystal.serving.banking import bank_card
 from sqlcrystal.serving.callers import Caller
@@ -85,7 +85,7 @@ class LearnReport(Struct, frozen=True, kw_only=True):
     refused: tuple[RefusedQueries, ...]
 
 
-class Step(NamedTuple):
+class Tried(NamedTuple):
     """One shape that was tried: the number done of all, and its outcome."""
 
     done: int
@@ -93,7 +93,7 @@ class Step(NamedTuple):
     outcome: str
 
 
-Watch: TypeAlias = Callable[[Step], None]
+Watch: TypeAlias = Callable[[Tried], None]
 
 
 def learn(
@@ -117,12 +117,12 @@ def learn(
     tried = {shape for shape, past in known.items() if not again or past.outcome in (PROPOSED, BANKED)}
     fresh = [shape for shape in log.shapes if shape.digest not in tried]
     chosen = fresh if most is None else fresh[:most]
-    outcomes: list[tuple[str, Shape]] = []
+    outcomes: list[tuple[str, QueryShape]] = []
     for number, shape in enumerate(chosen, start=1):
         outcome = _learn_one(workspace, opened, shape, by=caller.person)
         outcomes.append((outcome, shape))
         if watch is not None:
-            watch(Step(number, len(chosen), outcome))
+            watch(Tried(number, len(chosen), outcome))
     reasons = set(map(str, Reason))
     refused = [*log.refused, *(Refused(Reason(said), at(shape)) for said, shape in outcomes if said in reasons)]
     counts = Counter(outcome for outcome, _ in outcomes)
@@ -148,7 +148,7 @@ def found_in(source: LogSource, database: Database) -> Iterator[Found]:
     return read_log(Path(source).expanduser(), database.dialect)
 
 
-def at(shape: Shape) -> str:
+def at(shape: QueryShape) -> str:
     """Name the first place where a shape stood."""
     return shape.places[0] if shape.places else ""
 
@@ -172,7 +172,7 @@ def _counted(refused: Iterable[Refused], *, told: bool) -> tuple[RefusedQueries,
 # ── one query ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _learn_one(workspace: Workspace, opened: OpenDatabase, shape: Shape, *, by: str) -> str:
+def _learn_one(workspace: Workspace, opened: OpenDatabase, shape: QueryShape, *, by: str) -> str:
     """Try one query and keep what came of it, in one transaction with its answer and card."""
     started = time.perf_counter()
     ready = _ready(opened, shape)
@@ -193,7 +193,7 @@ def _learn_one(workspace: Workspace, opened: OpenDatabase, shape: Shape, *, by: 
         return _kept_outcome(workspace, opened, shape, BANKED if banked else PROPOSED, answer=lasting.id)
 
 
-def _ready(opened: OpenDatabase, shape: Shape) -> tuple[str, Database] | Reason:
+def _ready(opened: OpenDatabase, shape: QueryShape) -> tuple[str, Database] | Reason:
     """Give the query as the model may see it and the database that runs it; or say why it is not worth a call."""
     sql = with_values(shape.sql, opened.database) if shape.bound else shape.sql
     if sql is None:
@@ -246,7 +246,7 @@ def _is_taken(workspace: Workspace, question: Question) -> bool:
 def _record(
     workspace: Workspace,
     opened: OpenDatabase,
-    shape: Shape,
+    shape: QueryShape,
     episode: Episode,
     database: Database,
     *,
@@ -284,7 +284,9 @@ def _banked(workspace: Workspace, record: AnswerRecord, episode: Episode, databa
     return True
 
 
-def _kept_outcome(workspace: Workspace, opened: OpenDatabase, shape: Shape, outcome: str, *, answer: str = "") -> str:
+def _kept_outcome(
+    workspace: Workspace, opened: OpenDatabase, shape: QueryShape, outcome: str, *, answer: str = ""
+) -> str:
     kept_shape = LearnedShape(database=opened.name, shape=shape.digest, at=timestamp(), outcome=outcome, answer=answer)
     workspace.store.learned.keep(kept_shape)
     return outcome

@@ -10,7 +10,7 @@ from sqlcrystal.interfaces.cli.options import ApiKeyEnv, Db, Json, Model, Name, 
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
-    from sqlcrystal.serving.learning import LearnReport, Step
+    from sqlcrystal.serving.learning import LearnReport, Tried
 
 _LINES_APART = 25
 """One line of progress for so many queries, on a standard error that is no terminal."""
@@ -78,7 +78,7 @@ class _Watched:
         """End it."""
         self._bar.stop()
 
-    def step(self, step: "Step") -> None:
+    def step(self, step: "Tried") -> None:
         """Show one more query that was tried."""
         self._bar.update(self._task, total=step.whole, completed=step.done)
         if not self._bar.console.is_terminal and (step.done % _LINES_APART == 0 or step.done == step.whole):
