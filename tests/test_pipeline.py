@@ -182,7 +182,7 @@ def test_an_answer_that_fell_back_names_no_card(shop: Database) -> None:
 def test_every_name_of_the_paper_is_in_the_tables() -> None:
     assert {"single-shot", "chain-of-thought", "explore"} < SOLVERS.keys()
     assert {"T1", "T2", "T3", "T3-look", "T4", "success", "union", "union-look", "explore"} < SOURCES.keys()
-    assert {"oracle", "ungated", "noisy", "engine"} == REGIMES.keys()
+    assert {"oracle", "ungated", "noisy", "engine", "round-trip"} == REGIMES.keys()
     assert {"W0", "W1", "W2", "W3", "W3+A", "W4", "W5", "W5-lesson"} < WRITERS.keys()
     assert {"dense", "bm25", "payload", "mmr", "random", "foreign", "schema-similar", "none"} == RETRIEVERS.keys()
 
@@ -201,7 +201,7 @@ def test_an_unknown_name_lists_the_choices(shop: Database) -> None:
     with pytest.raises(ConfigError, match=r"writer: unknown value 'W9'; choose from W0, .*W1, W2, W3, W3\+A, W4, W5"):
         writer("W9", database=shop, model=ScriptedModel([]))
     with pytest.raises(
-        ConfigError, match="admission: unknown value 'user'; choose from engine, noisy, oracle, ungated"
+        ConfigError, match="admission: unknown value 'user'; choose from engine, noisy, oracle, round-trip, ungated"
     ):
         regime("user", bench=Bench(QUESTION, shop, judge))
     assert choose({"a": 1}, "key", "a") == 1

@@ -59,7 +59,9 @@ def test_calibration_loses_no_answer_and_risk_ends_at_the_share_that_is_wrong(pa
     assert sum(part.n for part in held.bins) == held.n == len(pairs)
     assert 0 <= held.error <= 1
     assert 0 <= held.brier <= 1
-    assert risk_coverage(said, right)[-1] == (1.0, pytest.approx(1 - sum(right) / len(right)))
+    coverage, risk = risk_coverage(said, right)[-1]
+    assert coverage == 1.0
+    assert risk == pytest.approx(1 - sum(right) / len(right))
 
 
 def shop_traits(shop: Database, *replies: str) -> dict[str, float]:

@@ -27,6 +27,7 @@ from sqlcrystal.types import CardId, Episode
 
 _ANSWER = msgspec.json.Decoder(AnswerRecord)
 _COLUMNS = (
+    "origin",
     *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "result_digest"),
     *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "share", "doubt", "error"),
     *("audit", "trouble"),
@@ -35,7 +36,6 @@ _SPENT = ("calls", "prompt_tokens", "completion_tokens", "seconds")
 _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
 _OPEN = answers.c.verdict.in_(["", Verdict.UNDONE.value, Verdict.REVOKED.value])
-_SHOWN = answers.c.twin_of == ""
 _USEFUL = ("asked", "conflict", "doubt", "spread")
 """By what the queue is ordered, the most telling measure first."""
 _DAY = sa.func.substr(answers.c.at, 1, 10)
@@ -45,6 +45,9 @@ _AUDITED_ON = sa.select(answers.c.seq).where(
     answers.c.question_key == sa.bindparam("question_key"),
     sa.bindparam("day") == _DAY,
 )
+_FIRST = answers.c.twin_of == ""
+_SHOWN = sa.and_(_FIRST, answers.c.origin == "")
+"""Answers that a person was shown: not those of the other arm, and not those that a query log led to."""
 _LOOKUP = DocumentLookup(answers, kind="answer")
 _TRACE = sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name"))
 _VERDICT = sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name"))
@@ -62,7 +65,8 @@ _DIGESTS = (
 
 @cache
 def _recent(*columns: str) -> "sa.Select[tuple[bytes]]":
-    query = sa.select(answers.c.document).where(_SHOWN).order_by(answers.c.seq.desc()).limit(sa.bindparam("most"))
+    shown = _FIRST if "question_key" in columns else _SHOWN  # of one question also what was learned
+    query = sa.select(answers.c.document).where(shown).order_by(answers.c.seq.desc()).limit(sa.bindparam("most"))
     return query.where(*(answers.c[column] == sa.bindparam(column) for column in columns))
 
 
@@ -188,7 +192,7 @@ class AnswerStore:
                 sa.func.max(answers.c.conflict).label("conflict"),
                 sa.func.max(answers.c.doubt).label("doubt"),
             )
-            .where(_SHOWN)
+            .where(_FIRST)
             .group_by(answers.c.database, answers.c.question_key)
         )
         if database is not None:

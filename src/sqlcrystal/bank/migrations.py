@@ -322,6 +322,16 @@ def _make_experiments(op: "Operations") -> None:
     )
 
 
+def _make_learned(op: "Operations") -> None:
+    """Add the origin of an answer's question, and a table of what came of each query of a log."""
+    op.add_column("answers", _text("origin", server_default=""))
+    op.create_table(
+        "learned",
+        *(sa.Column(name, AnyText(), primary_key=True) for name in ("database", "shape")),
+        *(_text(name) for name in ("at", "outcome", "answer")),
+    )
+
+
 STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0001": _make_cards,
     "0002": _make_revisions,
@@ -333,6 +343,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0008": _add_doubt,
     "0009": _add_audits,
     "0010": _make_experiments,
+    "0011": _make_learned,
 }
 HEAD = max(STEPS)
 """The newest shape."""

@@ -55,6 +55,22 @@ class CardUse(Struct, frozen=True):
     score: float
 
 
+LEARNED = "log"
+"""The origin of an answer whose question nobody asked."""
+
+
+class LearnedFrom(Struct, frozen=True, kw_only=True):
+    """The query of a log behind an answer that nobody asked for, and how its question was found."""
+
+    uses: int
+    """Runs of all queries of this shape."""
+    places: tuple[str, ...] = ()
+    """The first places in the log where it stood."""
+    tries: int = 1
+    """The wordings it took until the question led back to the query's rows."""
+    model: str = ""
+
+
 class AnswerRecord(Struct, frozen=True, kw_only=True):
     """One answer as it was given; `rows` is None where values are not to be kept."""
 
@@ -97,6 +113,12 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     confidence: float | None = None
     """The probability of being right that it was given with; None where nothing was worked out, as for a replay."""
     error: str = ""
+    learned: LearnedFrom | None = None
+
+    @property
+    def origin(self) -> str:
+        """Tell where its question comes from: nothing for a person's."""
+        return LEARNED if self.learned is not None else ""
 
     @property
     def doubt(self) -> float:
@@ -162,6 +184,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 
 # ── aggregates over many answers ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class LearnedShape(Struct, frozen=True, kw_only=True):
+    """The outcome of one shape of a log's queries; it holds no value of theirs."""
+
+    shape: str
+    database: str
+    at: str
+    outcome: str
+    answer: str = ""
 
 
 class Waiting(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.decisions import DecisionStore
 from sqlcrystal.bank.documents import upsert
 from sqlcrystal.bank.forgetting import Forgotten, forget
+from sqlcrystal.bank.learned import LearnedStore
 from sqlcrystal.bank.records import AnswerRecord, DatabaseLocation, Experiment
 from sqlcrystal.bank.snapshots import MEMORY
 from sqlcrystal.bank.tables import experiments, locations
@@ -86,6 +87,7 @@ class Store:
         self.tokens = TokenStore(self.backend)
         self.locations = LocationStore(self.backend)
         self.experiments = ExperimentStore(self.backend)
+        self.learned = LearnedStore(self.backend)
 
     @property
     def is_file(self) -> bool:

@@ -142,6 +142,8 @@ answers = sa.Table(
     _text("error"),
     sa.Column("audit", sa.Boolean(), nullable=False, server_default=sa.false()),
     sa.Column("trouble", sa.Boolean(), nullable=True),
+    # Empty for a person's question; of one that a query log led to, and that no account may count.
+    _text("origin", default=""),
     # The verdict that stands, derived from `decisions` and written in the same transaction.
     _text("verdict", default=""),
     sa.Column("document", sa.LargeBinary(), nullable=False),
@@ -200,6 +202,17 @@ proposals = sa.Table(
     sa.Column("episode", sa.LargeBinary(), nullable=True),
     sa.Index("proposals_by_answer", "answer"),
     sqlite_autoincrement=True,
+)
+
+# The outcome of each shape of a query log, so that learning goes on where it was ended; no statement stands here.
+learned = sa.Table(
+    "learned",
+    metadata,
+    sa.Column("database", AnyText(), primary_key=True),
+    sa.Column("shape", AnyText(), primary_key=True),
+    _text("at"),
+    _text("outcome"),
+    _text("answer"),
 )
 
 # The URL, without a password, of a database that no settings name, so that a verdict on its answers finds it again.

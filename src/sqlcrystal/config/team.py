@@ -25,6 +25,7 @@ _AT = re.compile(r" - at `\$\.?(.*)`$")
 _CHOICES = {
     "values": "; choose from allowed, never",
     "choice": "; choose from agreement, signs, none",
+    "learn": "; choose from propose, round-trip",
     "expect": '; choose from "rows", "no rows", { value = … }',
 }
 
@@ -73,6 +74,8 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether both arms answer and one is shown: twice the calls, and an interval less than half as wide."""
     retriever: str = DEFAULT_RETRIEVER
     """How the cards of a question are found: a retriever of studies that keeps to one database."""
+    learn: Literal["propose", "round-trip"] = "propose"
+    """Whether a query of a log whose round trip succeeded waits for a person, or is a card at once, labelled so."""
     audit: float = 0.0
     """The share of measured answers that must be judged, drawn by chance, so that nobody's choice makes the lift."""
 

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
 from sqlcrystal.consumption.memory import NoMemory
+from sqlcrystal.databases.results import result_digest
 from sqlcrystal.errors import ModelError, SqlcrystalError, UserError
 from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
-from sqlcrystal.serving.draft import Draft, Vouched, conflict, result_digest, spread
+from sqlcrystal.serving.draft import Draft, Vouched, conflict, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
 from sqlcrystal.serving.refusing import refuse_what_asks_nothing
 from sqlcrystal.serving.solving import solve
@@ -59,7 +60,7 @@ def ask(
     refuse_what_asks_nothing(workspace, opened, question)
     arm = draw(workspace, opened, question, wanted=memory)
     draft = _draft(workspace, opened, question, with_memory=arm.memory, notify=notify)
-    record = _record(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
+    record = record_of(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
     twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
     lasting, offer = _keep(workspace, opened, draft, record, twin)
     from sqlcrystal.serving.in_words import in_words  # whose parser is not needed before the model has answered
@@ -160,7 +161,7 @@ def _twin(
         hidden = _draft(workspace, opened, draft.question, with_memory=other.memory, notify=lambda _: None)
     except ModelError:
         return None
-    record = _record(workspace, opened, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
+    record = record_of(workspace, opened, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
     return replace(record, twin_of=shown.id)
 
 
@@ -168,9 +169,10 @@ def _new_id() -> str:
     return secrets.token_hex(6)
 
 
-def _record(
+def record_of(
     workspace: Workspace, opened: OpenDatabase, draft: Draft, *, by: str, arm: ServingArm, seconds: float
 ) -> AnswerRecord:
+    """Write an answer down as it was given, before anything is taken out of it."""
     execution = draft.execution
     rows = execution.rows if isinstance(execution, Rows) else ()
     digest = result_digest(execution)

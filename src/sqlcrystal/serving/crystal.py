@@ -32,6 +32,7 @@ from sqlcrystal.types import Card, CardStatus, Question, Retrieved, Table
 if TYPE_CHECKING:
     from sqlcrystal.bank import CheckReport, Forgotten, ImportReport
     from sqlcrystal.databases.spelling import NotHeld
+    from sqlcrystal.serving.learning import LearnReport, LogSource, Watch
     from sqlcrystal.serving.measuring import MeasuringChoice
     from sqlcrystal.serving.own_tests import OwnTest, TestResult
     from sqlcrystal.serving.stories import AnswerStory, CardStory
@@ -160,6 +161,20 @@ class Crystal(OpenTeam):
         waiting = self.store.answers.waiting(database=name, limit=limit)
         return waiting_answers(self.workspace, waiting, proposed, told=told)
 
+    def learn(
+        self,
+        source: "LogSource",
+        database: str | None = None,
+        *,
+        most: int | None = None,
+        again: bool = False,
+        watch: "Watch | None" = None,
+    ) -> "LearnReport":
+        """Propose what the queries of a log teach: a file, folder, server or upload; nothing is a card before."""
+        from sqlcrystal.serving.learning import learn
+
+        return learn(self.workspace, self.caller, database, source, again=again, most=most, watch=watch)
+
     def proposals(self, database: str | None = None) -> list[Proposal]:
         """List the proposals of repairs that wait for a decision, oldest first."""
         if not self.workspace.store_exists():
@@ -177,6 +192,11 @@ class Crystal(OpenTeam):
             proposal = lookups.proposal_for(self.workspace, self.caller, name)
             return verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note)
         return verdicts.confirm_answer(self.workspace, self._judged(name, person), by=person, note=note)
+
+    def confirm_all(self, answers: Iterable[ServedAnswer | str], *, by: str = "", note: str = "") -> list[Ruling]:
+        """Vouch for several answers, all or none."""
+        with self.store.transaction():
+            return [self.confirm(answer, by=by, note=note) for answer in answers]
 
     def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> Correction:
         """Give the right SQL for an answer's question: it becomes a card in the caller's name."""

@@ -100,6 +100,8 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
     """What the SQL does, in one sentence."""
     unasked: tuple[str, ...] = ()
     """Parts of the words that no word of the question asks for."""
+    uses: int = 0
+    """Runs of its query in the log that it was learned from; 0 for a person's question."""
 
     @classmethod
     def of(cls, waiting: Waiting, proposals: tuple[str, ...], told: "Told") -> "WaitingAnswer":
@@ -120,6 +122,7 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
             proposals=proposals,
             words=told.words,
             unasked=told.unasked,
+            uses=answer.learned.uses if answer.learned is not None else 0,
         )
 
 

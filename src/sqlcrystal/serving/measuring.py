@@ -8,7 +8,7 @@ from msgspec import Struct
 from sqlcrystal.bank import Experiment
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.measurement.live import paired_verdicts_needed, verdicts_needed
-from sqlcrystal.serving.value import USUAL_FLOOR
+from sqlcrystal.serving.lift import USUAL_FLOOR
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.timestamps import timestamp
 

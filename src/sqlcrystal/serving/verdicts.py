@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from sqlcrystal.admission.verifiers import UserConfirmation
 from sqlcrystal.bank import AnswerRecord, Proposal, Verdict
 from sqlcrystal.bank.records import JUDGED
+from sqlcrystal.databases.results import result_digest
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ModelError, RecordingMiss, UserError
 from sqlcrystal.pipeline import admit
@@ -12,7 +13,6 @@ from sqlcrystal.serving.asking import as_question
 from sqlcrystal.serving.banking import bank_card, keep_rejection, new_proposal_id
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
-from sqlcrystal.serving.draft import result_digest
 from sqlcrystal.serving.in_words import in_words
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
 from sqlcrystal.serving.solving import OnceEach, mend, presented

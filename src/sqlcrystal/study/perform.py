@@ -31,10 +31,12 @@ from sqlcrystal.study.remembered import (
 from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.study.units import Unit
 from sqlcrystal.study.world import World
-from sqlcrystal.types import CardId, Sampling
+from sqlcrystal.types import Attempt, CardId, Question, Sampling
 from sqlcrystal.writing.modes import modes
 
 SINGLE_SHOT = "single-shot"
+DEFAULT_SOURCE = "T3-look"
+"""The repair of held-out answers for arms whose cards come from a log, which has none to offer."""
 # Arms share most of their cards, and telling modes apart is slower than all else that is not a call.
 _modes = cache(modes)
 
@@ -82,7 +84,11 @@ class Performer:
                 settled = self._settle(unit, served.answer, pipeline.Lesson(effort=served.effort), None)
                 known = traits(served, self.world.database(unit.question.database))
                 return replace(settled, outcome=replace(settled.outcome, traits=known))
-            answer = self._answer(unit, self._memory(unit, holdings))
+            share = self._log_share(unit)
+            if share is not None:
+                answer = self._logged(unit, share)
+            else:
+                answer = self._answer(unit, self._memory(unit, holdings))
         except ModelRejected:  # the same prompt would be refused again, so the question is unevaluable
             if not unit.arm:
                 raise
@@ -130,6 +136,11 @@ class Performer:
             sound=self._regime(unit, "engine").accept,
         )
 
+    def _logged(self, unit: Unit, share: float) -> pipeline.Answer:
+        """Give a log's entry instead of an answer: a query, and no word of the question that it was written for."""
+        unasked = Question(id=unit.question.id, database=unit.question.database, text="")
+        return pipeline.Answer(attempt=Attempt(question=unasked, calls=(), sql=self.world.logged(unit.question, share)))
+
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
         """Tell what repair makes of an answer, and in a collection its card; None where repair is not to be had."""
         gate = self._gate(unit)
@@ -137,7 +148,8 @@ class Performer:
             return None
         arm = self._planned(unit).arm
         database = self.world.database(unit.question.database)
-        regime, source = self._regime(unit, *gate), self._source(unit, gate[0])
+        logged = answer.attempt.sql or "" if self._log_share(unit) is not None else ""
+        regime, source = self._regime(unit, *gate, logged=logged), self._source(unit, gate[0])
         if not unit.collects:
             return pipeline.Lesson(
                 effort=pipeline.repair(answer.attempt, trigger=regime.trigger, source=source, accept=regime.accept)
@@ -152,21 +164,29 @@ class Performer:
             writer=RememberedWriter(writer, self._cards, name=arm.writer),
         )
 
-    def _regime(self, unit: Unit, name: str, rate: float = 0.0) -> assembly.Regime:
+    def _regime(self, unit: Unit, name: str, rate: float = 0.0, logged: str = "") -> assembly.Regime:
         database = self.world.database(unit.question.database)
-        return assembly.regime(
-            name, bench=assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed)
-        )
+        bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed, logged)
+        return assembly.regime(name, bench=bench)
 
     def _source(self, unit: Unit, regime: str) -> RememberedSource:
         shown = self._solver(unit, NoMemory()).shown(unit.question)
-        source = assembly.source(self._source_name(unit), model=self.model, database=shown, budget=self.study.budget)
+        sampling = Sampling(max_tokens=self.study.max_tokens)
+        source = assembly.source(
+            self._source_name(unit), model=self.model, database=shown, budget=self.study.budget, sampling=sampling
+        )
         return RememberedSource(source, self._efforts, regime=regime, schema=shown.schema())
 
     def _source_name(self, unit: Unit) -> str:
-        """Name the source of repairs: the service's own where it is the service that is measured."""
-        served = assembly.SERVED_SOURCES["allowed"]
-        return served if SETTINGS[unit.setting].serves else self._planned(unit).arm.source
+        """Name the source of repairs: the service's own where that is measured; a log only fills a bank."""
+        name = self._planned(unit).arm.source
+        if SETTINGS[unit.setting].serves:
+            return assembly.SERVED_SOURCES["allowed"]
+        return DEFAULT_SOURCE if assembly.log_share(name) is not None and not unit.collects else name
+
+    def _log_share(self, unit: Unit) -> float | None:
+        """Give the share of wrong and stale queries, if a unit of a collection starts from a log."""
+        return assembly.log_share(self._planned(unit).arm.source) if unit.collects else None
 
     def _memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:
         memory = self._whole_memory(unit, holdings)

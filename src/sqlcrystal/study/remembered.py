@@ -63,7 +63,8 @@ class RememberedSource:
 
     def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
         """The effort, made when it is first needed."""
-        key = (self.name, self._regime, self._schema, right, attempt.question.key, attempt.call.messages)
+        asked = attempt.call.messages if attempt.calls else (Message("log", attempt.sql or ""),)
+        key = (self.name, self._regime, self._schema, right, attempt.question.key, asked)
         return self._efforts.get(key, lambda: self._source.acquire(attempt, right=right, accept=accept))
 
     def calls_in(self, rounds: float) -> float:

@@ -144,10 +144,11 @@ def queue(
         print_json(waiting)
         return
     print_lines(
-        ["answer", "database", "audit", "asked", "spread", "conflict", "question"],
+        ["answer", "database", "audit", "asked", "ran", "spread", "conflict", "question"],
         [
             (
-                *(entry.id, entry.database, "judge" if entry.audit else "", entry.asked),
+                *(entry.id, entry.database, "judge" if entry.audit else ""),
+                *(0 if entry.uses else entry.asked, entry.uses),
                 *(f"{entry.spread:.2f}", f"{entry.conflict:.2f}", entry.question),
             )
             for entry in waiting

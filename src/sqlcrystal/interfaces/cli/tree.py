@@ -17,6 +17,7 @@ MODULES = {
     "confirm": "ask",
     "reject": "ask",
     "queue": "ask",
+    "learn": "learn",
     "cards": "cards",
     "value": "value",
     "test": "value",

@@ -39,6 +39,7 @@ from sqlcrystal.serving.documents import (
     WaitingAnswer,
     WholeCard,
 )
+from sqlcrystal.serving.learning import LearnReport, Upload
 from sqlcrystal.serving.lift import SMALLEST_EFFECT_PP
 from sqlcrystal.serving.value import Value
 from sqlcrystal.types import CardStatus
@@ -96,6 +97,22 @@ class RejectBody(NoteBody):
     """A rejection; `repair` looks for another answer, which is only proposed."""
 
     repair: bool = True
+
+
+class ManyBody(NoteBody):
+    """Several answers that are judged alike."""
+
+    answers: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(min_length=1, max_length=500)]
+
+
+class LearnBody(RequestBody):
+    """A query log: the text of a .sql, .csv, .tsv or .json file, with its name; `limit` bounds what is tried now."""
+
+    name: Name
+    text: Annotated[str, Field(min_length=1, max_length=200_000)]
+    database: Name | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    again: bool = False
 
 
 class CorrectBody(NoteBody):
@@ -202,6 +219,15 @@ async def confirm(answer_id: Id, door: Door, work: Working, body: NoteBody | Non
     return json_reply(ruling)
 
 
+@answers.post("/confirm", response_model=listed(Ruling))
+async def confirm_many(body: ManyBody, door: Door, work: Working) -> Response:
+    """Vouch for several answers, all or none: each becomes a card."""
+    rulings = await work.write(lambda: door.confirm_all(body.answers, note=body.note))
+    for ruling in rulings:
+        work.count_verdict(ruling)
+    return json_reply(rulings)
+
+
 @answers.post("/answers/{answer_id}/correct", response_model=model_of(Correction))
 async def correct(answer_id: Id, body: CorrectBody, door: Door, work: Working) -> Response:
     """Give the right SQL: it runs behind the guard and becomes a card in your name."""
@@ -235,6 +261,14 @@ async def run(body: RunBody, door: Door, work: Working) -> Response:
     database = await work.look(lambda: door.database(body.database))
     result = await work.run(database, lambda: door.run(body.sql, database))
     return json_reply(result.limited(ROWS_SHOWN))
+
+
+@answers.post("/learn", response_model=model_of(LearnReport))
+async def learn(body: LearnBody, door: Door, work: Working) -> Response:
+    """Propose what a query log teaches, some queries at a time: the same request again goes on with the rest."""
+    database = await work.look(lambda: door.database(body.database, Scope.MANAGE))
+    upload = Upload(body.name, body.text)
+    return json_reply(await work.run(database, lambda: door.learn(upload, database, most=body.limit, again=body.again)))
 
 
 @answers.get("/queue", response_model=listed(WaitingAnswer))

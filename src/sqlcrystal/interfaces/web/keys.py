@@ -33,10 +33,10 @@ KEYS: dict[str, Key] = {
     "card": Key("1 to 9", "open a card that was used", "answers"),
     "history": Key("h", "history", "answers"),
     "bank": Key("Ctrl+Enter", "bank my SQL", "editor"),
-    "down": Key("j", "next in the list", "queue, bank"),
-    "up": Key("k", "previous in the list", "queue, bank"),
+    "down": Key("j", "next in the list", "queue, query log, bank"),
+    "up": Key("k", "previous in the list", "queue, query log, bank"),
     "skip": Key("s", "skip", "queue"),
-    "choose": Key("x", "choose or leave out", "bank"),
+    "choose": Key("x", "choose or leave out", "query log, bank"),
     "open": Key("Enter", "open", "bank"),
 }
 """The whole table: what is no button's, link's or field's own key is the script's."""

@@ -22,6 +22,7 @@ REASONS = {
     "often": "asked more than once",
     "conflict": "a near card disagrees",
     "spread": "samples differ",
+    "log": "from the query log",
 }
 ORDERS = {"": "by use", "newest": "newest first", "oldest": "oldest first"}
 
@@ -51,6 +52,7 @@ async def queue_page(
         return {
             "total": len(every),
             "chosen_by_chance": sum(item.audit for item in every),
+            "from_log": sum(item.uses > 0 for item in every),
             "judged": last,
             **_list(shown, address),
             **looked_at,
@@ -139,7 +141,13 @@ def _last_of_all(item: WaitingAnswer) -> tuple[bool, bool]:
 
 def _fits(item: WaitingAnswer, reason: str) -> bool:
     """Tell whether an answer waits for that reason; what chance chose is hidden by none."""
-    fits = {"audit": False, "often": item.asked > 1, "conflict": item.conflict > 0, "spread": item.spread > 0}
+    fits = {
+        "audit": False,
+        "often": item.asked > 1,
+        "conflict": item.conflict > 0,
+        "spread": item.spread > 0,
+        "log": item.uses > 0,
+    }
     return item.audit or fits.get(reason, True)
 
 
@@ -150,6 +158,8 @@ def _ordered(items: list[WaitingAnswer], order: str) -> list[WaitingAnswer]:
 
 
 def _why(item: WaitingAnswer) -> str:
+    if item.uses:
+        return f"from the query log, ran {item.uses:,} time{'' if item.uses == 1 else 's'}"
     reasons = ["chosen by chance: it must be judged"] if item.audit else []
     reasons.append(f"asked {item.asked} times" if item.asked > 1 else "asked once")
     if item.conflict:

@@ -42,6 +42,7 @@ SIGNALS = {
     "ungated": "unchecked",
     "noisy": "key that errs",
     "engine": "engine's signs",
+    "round-trip": "round trip",
 }
 """How a card or verdict was vouched for, in words."""
 MOST_WAITING = 200

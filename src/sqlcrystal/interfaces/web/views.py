@@ -60,7 +60,7 @@ class AnswerView:
         self.verdict = story.verdict
         self.person = door.caller.person
         self._trouble = trouble
-        self._episode = story.trace
+        self._episode = None if record.learned is not None else story.trace  # nobody repaired what was run
         self.cards = [_used_card(used) for used in story.cards]
         self.exchanged = story.exchanged
         self.told = story.told
@@ -189,6 +189,11 @@ class AnswerView:
     @property
     def origin(self) -> str:
         """With how many cards; a held-out answer reads like one that found none near."""
+        if self._record.learned is not None:
+            learned = self._record.learned
+            where = f" in {learned.places[0]}" if learned.places else ""
+            times = f"{learned.uses:,} time{'' if learned.uses == 1 else 's'}"
+            return f"from the query log: ran {times}{where}; {learned.model} wrote the question, and it led back here"
         count = len(self.cards)
         return f"with {count} card{'' if count == 1 else 's'}" if count else "no cards used"
 

@@ -205,6 +205,7 @@ DECISIONS = (
         COLLECTED.format("explore") + ", or an arm without memory whose solver explores",
         gate_tables.exploration,
     ),
+    TableSpec("logs", "Query logs: what comes back from a round trip", "", gate_tables.logs),
     TableSpec("second-pass", "A second collection pass", "an arm with passes = 2", gate_tables.second_pass),
     TableSpec(
         "width-writer",

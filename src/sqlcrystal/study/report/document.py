@@ -115,7 +115,7 @@ def _sections(
             figure for figure in drawn if isinstance(figure, Figure) and FIGURE_SECTIONS[figure.key] == index
         )
         tables = tuple(table for table in results if isinstance(table, ReportTable))
-        absent += [table for table in results if isinstance(table, Absent)]
+        absent += [table for table in results if isinstance(table, Absent) and table.needs]
         if figures or tables:
             sections.append(Section(heading=heading, figures=figures, tables=tables))
     return tuple(sections), tuple(absent)
