@@ -21,6 +21,7 @@ from msgspec import Struct
 from sqlcrystal.bounded_streams import MAX_LINE, Allowance, bounded_lines, inflated, unpacked
 from sqlcrystal.errors import DataError
 from sqlcrystal.protocols import LanguageModel
+from sqlcrystal.sqlite_files import is_whole
 from sqlcrystal.types import Completion, Message, Sampling
 
 # ── the working file ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -83,6 +84,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         tables = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type != 'index'")]
         columns = [str(row[1]) for row in connection.execute("PRAGMA table_xinfo(completion)")]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
+        whole = is_whole(connection, path)
     except sqlite3.Error as error:
         raise DataError(f"recording {path}: not a recording: {error}") from None
     kinds = {str(row[0]) for row in connection.execute("SELECT type FROM sqlite_master WHERE type != 'index'")}
@@ -90,6 +92,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise DataError(f"recording {path}: not a recording: a database with the tables {', '.join(tables)[:200]}")
     if tables and version != FORMAT:
         raise DataError(f"recording {path}: format {version}; this version reads {FORMAT}")
+    if not whole:
+        raise DataError(f"recording {path}: is damaged")
 
 
 # ── the recording ────────────────────────────────────────────────────────────────────────────────────────────────────
