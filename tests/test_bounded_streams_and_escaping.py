@@ -205,9 +205,9 @@ def test_the_usual_key_goes_to_no_address_that_a_study_file_names(
         file.write_text(STUDY.replace("qwen2.5-coder-0.5b", address if listens == "in the file" else "m.gguf"))
         study = read_study(file, [] if listens == "in the file" else [f"model={address}"])
         with using_model(study.model) as model:
-            model.chat([Message("user", "q")])
+            model.chat([Message("user", "q")], sampling=Sampling())
         with using_model(read_study(file, [f"model={address}"], api_key_env="SQLCRYSTAL_API_KEY").model) as model:
-            model.chat([Message("user", "q")])
+            model.chat([Message("user", "q")], sampling=Sampling())
     sent = [headers.get("authorization") for headers in server.headers]
     assert sent == [None if listens == "in the file" else "Bearer hush", "Bearer hush"]
 
