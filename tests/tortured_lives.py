@@ -164,13 +164,14 @@ def killed_studies(folder: Path, quick: bool) -> Toll:
     return Toll(kills, [] if same_tables(folder / "whole", folder / "killed") else ["the tables differ"])
 
 
-def killed_confirmations(folder: Path, quick: bool, *, store: str = "") -> Toll:
+def killed_confirmations(folder: Path, quick: bool, *, stores: tuple[str, str] | None = None) -> Toll:
     """Every verdict that was acknowledged is there, once, with its card: in the store alone and in the service."""
     kills = 20 if quick else 300
+    verdicts, served = stores or (str(folder), str(folder / "team.db"))
     lost = []
     for name, where, count in (
-        ("killed_verdicts.py", [store or folder], kills),
-        ("busy_service.py", ["kills", store or folder / "team.db", folder], max(2, kills // 10)),
+        ("killed_verdicts.py", [verdicts], kills),
+        ("busy_service.py", ["kills", served, folder], max(2, kills // 10)),
     ):
         done = script(name, *where, count, 7)
         lost += [done.stderr[-500:]] if done.returncode else []
@@ -180,8 +181,8 @@ def killed_confirmations(folder: Path, quick: bool, *, store: str = "") -> Toll:
 def killed_confirmations_in_postgres(folder: Path, quick: bool) -> Toll:
     """The same with the store in PostgreSQL."""
     with running_postgres() as server:
-        first = new_postgres_database(server, "verdicts")
-        return killed_confirmations(folder, quick, store=first)
+        stores = new_postgres_database(server, "verdicts"), new_postgres_database(server, "served")
+        return killed_confirmations(folder, quick, stores=stores)
 
 
 def killed_imports(folder: Path, quick: bool) -> Toll:
