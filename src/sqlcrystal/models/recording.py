@@ -201,8 +201,11 @@ class Recording:
         if self.read_only:
             raise DataError(f"recording {self.path}: opened to be read only")
         rows = [_as_row(entry) for entry in entries]
-        with self._lock, self._connection:
-            self._connection.executemany("INSERT OR REPLACE INTO completion VALUES (?, ?, ?, ?, ?, ?)", rows)
+        try:
+            with self._lock, self._connection:
+                self._connection.executemany("INSERT OR REPLACE INTO completion VALUES (?, ?, ?, ?, ?, ?)", rows)
+        except sqlite3.Error as error:
+            raise DataError(f"recording {self.path}: cannot be written: {error}") from None
         return len(rows)
 
     def entries(self) -> Iterator[RecordedCall]:
