@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: study demo test coverage check docs wheel install install-dev bench fuzz lock clean
+.PHONY: study demo test coverage check docs wheel install install-dev bench fuzz torture lock clean
 
 study: install
 	$(BIN)/sqlcrystal study run studies/quarry.toml --set mode=replay --out runs/quarry
@@ -66,6 +66,11 @@ bench: install-dev
 fuzz: install-dev
 	bash tests/install-servers
 	PYTHONPATH=src:tests $(BIN)/python tests/fuzzing.py --statements 250000 --progress build/fuzzing.jsonl
+
+# Every promise under torture: kills, full disks, damage, crashes, attacks. Stopped, it goes on where it was.
+torture: install-dev
+	bash tests/install-servers
+	PYTHONPATH=src:tests $(BIN)/python tests/torture.py --progress build/torture.jsonl
 
 # Pinned versions with hashes, for every Python we support; names no registry.
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml - --universal --python-version 3.11 --generate-hashes \

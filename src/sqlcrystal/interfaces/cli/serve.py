@@ -49,6 +49,12 @@ def serve(
     answer_seconds: Annotated[float, typer.Option(help="An answer that takes longer is given up.", min=1)] = 120.0,
     requests_per_minute: Annotated[int, typer.Option(help="Of one token.", min=1)] = 600,
     body_bytes: Annotated[int, typer.Option(help="The largest request body.", min=1024)] = 256 * 1024,
+    request_seconds: Annotated[
+        float, typer.Option(help="How long a connection may take to send a whole request.", min=1)
+    ] = 20.0,
+    idle_connections: Annotated[
+        int, typer.Option(help="Connections without a whole request that may be open at a time.", min=1)
+    ] = 500,
     stop_seconds: Annotated[float, typer.Option(help="How long stopping waits for answers.", min=0)] = 20.0,
     behind_tls: Annotated[
         bool, typer.Option("--behind-tls", help="A proxy ends TLS: cookies for HTTPS only, its headers are believed.")
@@ -75,6 +81,8 @@ def serve(
         answer_seconds=answer_seconds,
         requests_per_minute=requests_per_minute,
         body_bytes=body_bytes,
+        request_seconds=request_seconds,
+        idle_connections=idle_connections,
         stop_seconds=stop_seconds,
         secure_cookie=behind_tls,
         allow_write=allow_write,

@@ -8,6 +8,7 @@ import uvicorn
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.server.app import make_app
+from sqlcrystal.interfaces.server.connections import PatientServer
 from sqlcrystal.interfaces.server.logs import log_lines
 from sqlcrystal.interfaces.server.settings import ServerSettings
 
@@ -37,7 +38,7 @@ def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, l
         timeout_keep_alive=30,
         limit_concurrency=2000,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    PatientServer(config, settings).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -13,7 +13,7 @@ from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.pages_queue import queue_address
 from sqlcrystal.interfaces.web.rendering import fragment, waiting_in
-from sqlcrystal.interfaces.web.views import AnswerView
+from sqlcrystal.interfaces.web.views import answer_view
 from sqlcrystal.serving.documents import Ruling
 
 router = APIRouter(include_in_schema=False)
@@ -102,7 +102,7 @@ async def _after(
         return RedirectResponse(queue_address(queue.address, place=str(queue.place), **shown), status_code=303)
     if "x-fragment" not in request.headers:
         return RedirectResponse(f"/a/{ruling.id}", status_code=303)
-    view = await work.read(lambda: AnswerView(door, door.answer_story(ruling.id, Scope.JUDGE), trouble=trouble))
+    view = await answer_view(work, door, ruling.id, scope=Scope.JUDGE, trouble=trouble)
     reply = fragment("_answer.html", view=view, fresh=True, undone=undone)
     reply.headers["X-Waiting"] = str(await work.read(lambda: len(waiting_in(door, ruling.database))))
     return reply
