@@ -54,10 +54,18 @@ class LocalModel:
         self._free = threading.BoundedSemaphore(settings.slots)
         self._server: Any = None
 
-    def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
-        """Give one reply; a prompt longer than a slot's context is a ModelRejected that names both lengths."""
+    def chat(
+        self, messages: Sequence[Message], *, sampling: Sampling = Sampling(), stop: Sequence[str] = ()
+    ) -> Completion:
+        """Give one reply, up to the first text of `stop` in it.
+
+        A prompt longer than a slot's context is a ModelRejected that names both lengths.
+        """
         server = self.load()
-        request = _request(messages, sampling, reuse_prefix=self.settings.reuse_prefix)
+        request = {
+            **_request(messages, sampling, reuse_prefix=self.settings.reuse_prefix),
+            **({"stop": list(stop)} if stop else {}),
+        }
         with self._free:
             reply = _StreamedReply(deadline=self.settings.deadline)
             try:

@@ -2,9 +2,11 @@
 
 import socket
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import uvicorn
+from fastapi import FastAPI
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.server.app import make_app
@@ -23,17 +25,37 @@ def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, l
     from sqlcrystal.interfaces.server.tracing import trace
 
     trace(app)
+    serve_app(
+        app,
+        host=host,
+        port=port,
+        welcome=lambda address: _welcome(crystal, settings, address),
+        stop_seconds=settings.stop_seconds,
+        behind_proxy=settings.secure_cookie,
+    )
+
+
+def serve_app(
+    app: FastAPI,
+    *,
+    host: str,
+    port: int,
+    welcome: Callable[[str], str],
+    stop_seconds: float = 0.0,
+    behind_proxy: bool = False,
+) -> None:
+    """Serve an application until SIGTERM or Ctrl+C; `welcome` says what is at the address."""
     listening = _listen(host, port)
-    address = f"http://{host}:{listening.getsockname()[1]}"
-    print(_welcome(crystal, settings, address), file=sys.stderr, flush=True)
+    shown = f"[{host}]" if ":" in host else host
+    print(welcome(f"http://{shown}:{listening.getsockname()[1]}"), file=sys.stderr, flush=True)
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,  # the gate writes its own line, without queries
         server_header=False,
-        proxy_headers=settings.secure_cookie,
-        forwarded_allow_ips="*" if settings.secure_cookie else None,
-        timeout_graceful_shutdown=int(settings.stop_seconds) + 5,
+        proxy_headers=behind_proxy,
+        forwarded_allow_ips="*" if behind_proxy else None,
+        timeout_graceful_shutdown=int(stop_seconds) + 5,
         timeout_keep_alive=30,
         limit_concurrency=2000,
     )
