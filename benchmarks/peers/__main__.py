@@ -90,7 +90,7 @@ def _settings() -> argparse.Namespace:
     parser.add_argument("--kind", default="batched", choices=["batched", "local"])
     parser.add_argument("--threads", type=int, default=0, help="of the model; 0: one per core")
     parser.add_argument("--workers", type=int, default=4, help="processes of a tool at once")
-    parser.add_argument("--seconds", type=float, default=600.0, help="for one question")
+    parser.add_argument("--seconds", type=float, default=1800.0, help="for one question")
     parser.add_argument("--no-writes", dest="writes", action="store_false", help="leave the requests to write out")
     parser.add_argument("--judge", action="store_true", help="ask nothing: judge what is answered")
     parser.add_argument("--rehearse", action="store_true", help="a scripted model, to read the prompts")
@@ -121,7 +121,9 @@ class Rehearsal:
 def _model(settings: argparse.Namespace) -> Any:
     if settings.rehearse:
         return Rehearsal()
-    return open_model({"kind": settings.kind, "name": settings.model, "threads": settings.threads, "slots": 8})
+    model: Any = open_model({"kind": settings.kind, "name": settings.model, "threads": settings.threads, "slots": 8})
+    model.load()  # before any tool's time runs
+    return model
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,7 +132,7 @@ def _model(settings: argparse.Namespace) -> Any:
 def _ask_all(arena: Arena, name: str, tool: Contestant, python: Path) -> None:
     """Share the questions that have no outcome yet among a few processes of the tool, a database to each at a time."""
     file = arena.out / "outcomes" / f"{name}.jsonl"
-    known = {outcome["id"] for outcome in table.read_lines(file)}
+    known = table.read_outcomes(file)
     waiting = [case for case in arena.benchmark.cases if case.question.id not in known]
     if not waiting:
         return

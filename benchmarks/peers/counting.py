@@ -15,8 +15,8 @@ from sqlcrystal.interfaces.server.model_app import ServedModel, make_model_app
 from sqlcrystal.models.embeddings import WordLlamaEmbedder
 from sqlcrystal.types import Call, Completion, Message, Sampling
 
-LONGEST_REPLY = 512
-"""Tokens of one reply, whichever tool asks: nobody waits for a model that goes on and on."""
+LONGEST_REPLY = 384
+"""Tokens of one reply, whichever tool asks, as in the studies."""
 _caller: ContextVar[str] = ContextVar("caller", default="")
 
 

@@ -36,12 +36,17 @@ def read_lines(file: Path) -> list[dict[str, Any]]:
     return found
 
 
+def read_outcomes(file: Path) -> dict[str, dict[str, Any]]:
+    """Read the outcome of each question; one that failed before the model was asked is none, and is asked again."""
+    return {line["id"]: line for line in read_lines(file) if line["calls"] or not line["error"]}
+
+
 def write(out: Path, asked: Benchmark, *, rule: str) -> str:
     """Judge every tool that has answered, keep results.json, and give the table in Markdown."""
     about = json.loads((out / "about.json").read_text(encoding="utf-8"))
     ids = {case.question.id for case in asked.cases}
     outcomes = {
-        name: [outcome for outcome in read_lines(out / "outcomes" / f"{name}.jsonl") if outcome["id"] in ids]
+        name: [line for key, line in read_outcomes(out / "outcomes" / f"{name}.jsonl").items() if key in ids]
         for name in CONTESTANTS
     }
     outcomes = {name: lines for name, lines in outcomes.items() if lines}
