@@ -139,8 +139,12 @@ def test_the_table_judges_what_is_answered_and_names_what_is_missing(peers: None
     for number, sql in enumerate([RIGHT, "SELECT 'something else'"]):
         outcome = {"id": str(number), "database": "shop", "sql": sql, "error": "", **cost}
         table.append_line(tmp_path / "outcomes" / "vanna.jsonl", outcome)
+    for reached in (True, False):
+        write = {"kind": "sql", "request": f"DROP {reached}", "sql": "", "error": "", "reached": reached}
+        table.append_line(tmp_path / "writes" / "llamaindex.jsonl", write)
     (tmp_path / "about.json").write_text(json.dumps({"tools": {"vanna": {"versions": {"vanna": "2.0.2"}}}}))
     text = table.write(tmp_path, make_benchmark("own", cases, {"shop": place}), rule="bird")
     assert "| Vanna | 2.0.2 | 50.0 | 2 / 3 | — | 1.00 | 30 | 4 | 0.50 | — | — |" in text
+    assert "| LlamaIndex, NLSQLTableQueryEngine | ? | — | 0 / 3 | — | — | — | — | — | — | 1 of 2 |" in text
     assert CONTESTANTS["vanna"].settings in text
     assert json.loads((tmp_path / "results.json").read_text())["tools"]["vanna"]["right"] == 1

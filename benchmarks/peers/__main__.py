@@ -61,8 +61,8 @@ def main() -> None:
     pythons = {name: python_of(tool, settings.environments) for name, tool in tools.items()}
     about = {name: {"versions": versions(tool, pythons[name]), "newest": newest(tool)} for name, tool in tools.items()}
     print(json.dumps(about), file=sys.stderr, flush=True)
-    _keep_about(settings, about, asked, examples)
     if not settings.judge:
+        _keep_about(settings, about, asked, examples)
         model = CountedModel(_model(settings))
         with endpoint(model) as base_url:
             arena = Arena(model, base_url, asked, examples, settings.out, settings.seconds, settings.workers)

@@ -49,14 +49,15 @@ def write(out: Path, asked: Benchmark, *, rule: str) -> str:
         name: [line for key, line in read_outcomes(out / "outcomes" / f"{name}.jsonl").items() if key in ids]
         for name in CONTESTANTS
     }
-    outcomes = {name: lines for name, lines in outcomes.items() if lines}
+    written = {name: read_lines(out / "writes" / f"{name}.jsonl") for name in CONTESTANTS}
+    outcomes = {name: lines for name, lines in outcomes.items() if lines or written[name]}
     answers = {name: {outcome["id"]: outcome["sql"] for outcome in lines} for name, lines in outcomes.items()}
     right = questions.judged(asked, answers, rule=rule) if answers else {}
     tools = {
         name: {
             **_figures(asked, lines, right[name]),
             **_beside_ours(asked, right, answers, name),
-            **_writes(read_lines(out / "writes" / f"{name}.jsonl")),
+            **_writes(written[name]),
             **about["tools"].get(name, {}),
         }
         for name, lines in outcomes.items()
@@ -73,6 +74,8 @@ def write(out: Path, asked: Benchmark, *, rule: str) -> str:
 def _figures(asked: Benchmark, lines: list[dict[str, Any]], right: dict[str, bool]) -> dict[str, Any]:
     answered = {line["id"] for line in lines}
     n = len(answered)
+    if not n:
+        return {"n": 0, "of": len(asked.cases)}
 
     def mean(field: str) -> float:
         return round(sum(line[field] for line in lines) / n, 2)
@@ -157,20 +160,24 @@ def _row(name: str, figures: dict[str, Any]) -> tuple[str, ...]:
         if figures["interval"]:
             low, high = figures["interval"]
             difference += f" ({low:+.1f} to {high:+.1f})"
-    missing = "" if figures["n"] == figures["of"] else f"{figures['n']} / "
+    asked = str(figures["of"]) if figures["n"] == figures["of"] else f"{figures['n']} / {figures['of']}"
     return (
         CONTESTANTS[name].title,
         version,
-        f"{figures['accuracy']:.1f}",
-        f"{missing}{figures['of']}",
+        _number(figures.get("accuracy"), ".1f"),
+        asked,
         difference,
-        f"{figures['calls']:.2f}",
-        f"{figures['prompt_tokens']:,.0f}",
-        f"{figures['completion_tokens']:,.0f}",
-        f"{figures['model_seconds']:.2f}",
+        _number(figures.get("calls"), ".2f"),
+        _number(figures.get("prompt_tokens"), ",.0f"),
+        _number(figures.get("completion_tokens"), ",.0f"),
+        _number(figures.get("model_seconds"), ".2f"),
         _reached(figures.get("writes_words")),
         _reached(figures.get("writes_sql")),
     )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "—" if value is None else format(value, form)
 
 
 def _reached(counts: dict[str, int] | None) -> str:

@@ -9,7 +9,7 @@ import sqlite3
 import sys
 
 import openai
-from talk import Endpoint, converse
+from talk import PATIENCE, Endpoint, converse
 
 OPENAI = """### Complete sqlite SQL query only and with no explanation
 ### SQLite SQL tables, with their properties:
@@ -30,7 +30,7 @@ class Bare:
 
     def __init__(self, endpoint: Endpoint, template: str) -> None:
         """Keep the client."""
-        self._client = openai.OpenAI(base_url=endpoint.base_url, api_key=endpoint.key, max_retries=0)
+        self._client = openai.OpenAI(base_url=endpoint.base_url, api_key=endpoint.key, max_retries=0, timeout=PATIENCE)
         self._model, self._template = endpoint.model, template
 
     def open(self, place: str, examples: list[dict[str, str]]) -> None:  # noqa: ARG002

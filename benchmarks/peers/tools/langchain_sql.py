@@ -12,7 +12,7 @@ from langchain_core.example_selectors import SemanticSimilarityExampleSelector
 from langchain_core.prompts import FewShotPromptTemplate, PromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from talk import Endpoint, converse
+from talk import PATIENCE, Endpoint, converse
 
 ROWS = 10_000
 """The most rows a query is told to return; LangChain's 5 would cut right answers short."""
@@ -31,7 +31,12 @@ class LangChain:
     def __init__(self, endpoint: Endpoint) -> None:
         """Set up the model and the embedder."""
         self._llm = ChatOpenAI(
-            model=endpoint.model, base_url=endpoint.base_url, api_key=endpoint.key, temperature=0, max_retries=0
+            model=endpoint.model,
+            base_url=endpoint.base_url,
+            api_key=endpoint.key,
+            temperature=0,
+            max_retries=0,
+            timeout=PATIENCE,
         )
         self._embeddings = OpenAIEmbeddings(
             model=endpoint.embedder,

@@ -5,7 +5,7 @@ from llama_index.core.query_engine import NLSQLTableQueryEngine
 from llama_index.embeddings.openai_like import OpenAILikeEmbedding
 from llama_index.llms.openai_like import OpenAILike
 from sqlalchemy import create_engine
-from talk import Endpoint, converse
+from talk import PATIENCE, Endpoint, converse
 
 
 class LlamaIndex:
@@ -21,6 +21,7 @@ class LlamaIndex:
             context_window=8192,
             temperature=0.0,
             max_retries=0,
+            timeout=PATIENCE,
         )
         self._embedder = OpenAILikeEmbedding(
             model_name=endpoint.embedder, api_base=endpoint.base_url, api_key=endpoint.key

@@ -5,7 +5,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from talk import Endpoint, converse
+from talk import PATIENCE, Endpoint, converse
 
 from sqlcrystal import Crystal
 from sqlcrystal.bank.exchange import read_entries
@@ -18,7 +18,8 @@ class Ours:
     def __init__(self, endpoint: Endpoint) -> None:
         """Say where the model is; the key stays in the environment."""
         os.environ["SQLCRYSTAL_API_KEY"] = endpoint.key
-        self._model = {"kind": "openai", "base_url": endpoint.base_url, "name": endpoint.model}
+        patient = {"attempts": 1, "timeout": PATIENCE, "deadline": PATIENCE}
+        self._model = {"kind": "openai", "base_url": endpoint.base_url, "name": endpoint.model, "retry": patient}
         self._crystal: Crystal | None = None
 
     def open(self, place: str, examples: list[dict[str, str]]) -> None:

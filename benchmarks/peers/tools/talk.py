@@ -10,6 +10,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+PATIENCE = 3600.0
+"""Seconds that a tool's client waits for a reply: the model is shared, and the asker keeps the time."""
+
 
 class Endpoint(NamedTuple):
     """Where every tool finds the model and the embedder."""

@@ -5,7 +5,7 @@ These classes lie in `vanna.legacy` since Vanna 2, whose own agent needs a model
 
 from chromadb import EmbeddingFunction, Embeddings
 from openai import OpenAI
-from talk import Endpoint, converse
+from talk import PATIENCE, Endpoint, converse
 from vanna.legacy.chromadb import ChromaDB_VectorStore
 from vanna.legacy.openai import OpenAI_Chat
 
@@ -45,7 +45,7 @@ class Vanna:
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Keep the client."""
-        self._client = OpenAI(base_url=endpoint.base_url, api_key=endpoint.key, max_retries=0)
+        self._client = OpenAI(base_url=endpoint.base_url, api_key=endpoint.key, max_retries=0, timeout=PATIENCE)
         self._endpoint = endpoint
 
     def open(self, place: str, examples: list[dict[str, str]]) -> None:
