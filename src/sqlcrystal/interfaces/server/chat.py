@@ -1,12 +1,9 @@
 """The OpenAI-compatible interface: each database is a model, the last user message is the question."""
 
 import re
-import secrets
-import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
@@ -16,6 +13,15 @@ from sqlcrystal.errors import NotAQuestion, NotFound, UserError
 from sqlcrystal.escaping import fenced, visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
+from sqlcrystal.interfaces.server.openai_documents import (
+    DONE,
+    PING,
+    Replying,
+    error_document,
+    model_document,
+    server_event,
+    usage_document,
+)
 from sqlcrystal.interfaces.server.replies import ERRORS, Working, event_stream, json_reply, with_pings
 from sqlcrystal.interfaces.server.work import OpenQuestion
 from sqlcrystal.serving.answers import ServedAnswer
@@ -56,14 +62,14 @@ class ChatBody(BaseModel):
 @router.get("/models")
 async def models(door: Door, work: Working) -> Response:
     """List one model for each database that the token may ask."""
-    listed = [_model(name) for name in await work.read(lambda: door.database_names(Scope.ASK))]
+    listed = [model_document(name) for name in await work.read(lambda: door.database_names(Scope.ASK))]
     return json_reply({"object": "list", "data": listed})
 
 
 @router.get("/models/{name}")
 async def model(name: str, door: Door, work: Working) -> Response:
     """Describe one database as a model."""
-    return json_reply(_model(await work.read(lambda: _database(door, name))))
+    return json_reply(model_document(await work.read(lambda: _database(door, name))))
 
 
 @router.post("/chat/completions")
@@ -74,76 +80,35 @@ async def completions(body: ChatBody, door: Door, work: Working) -> Response:
     if not question:
         raise UserError("messages: the last user message is the question, and there is none")
     asked = work.ask(door, question, database=database)
-    name = f"chatcmpl-{secrets.token_hex(12)}"
+    replying = Replying(database)
     if body.stream:
-        return event_stream(_chunks(asked, name))
+        return event_stream(_chunks(asked, replying))
     try:
         answer = _written(await asked.ended())
-    except NotAQuestion as said:
-        return json_reply(_said(name, database, str(said)))
-    return json_reply(
-        {
-            "id": name,
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": database,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": in_markdown(answer), "refusal": None},
-                    "logprobs": None,
-                    "finish_reason": "stop",
-                }
-            ],
-            "usage": _usage(answer),
-            "sqlcrystal": answer,
-        }
-    )
+    except NotAQuestion as said:  # to a chat client the sentence is what the assistant says
+        return json_reply(replying.whole(plain(str(said)), usage_document(0, 0)))
+    return json_reply(replying.whole(in_markdown(answer), _usage(answer), sqlcrystal=answer))
 
 
-def _said(name: str, database: str, sentence: str) -> dict[str, object]:
-    """A sentence in reply to what is no question: to a chat client it is what the assistant says."""
-    message = {"role": "assistant", "content": plain(sentence), "refusal": None}
-    return {
-        "id": name,
-        "object": "chat.completion",
-        "created": int(time.time()),
-        "model": database,
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
-    }
-
-
-async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
-    def chunk(delta: Mapping[str, object], *, finish: str | None = None, **more: object) -> bytes:
-        document = {
-            "id": name,
-            "object": "chat.completion.chunk",
-            "created": int(time.time()),
-            "model": asked.database,
-            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
-            **more,
-        }
-        return b"data: " + msgspec.json.encode(document) + b"\n\n"
-
-    yield chunk({"role": "assistant", "content": ""})
+async def _chunks(asked: OpenQuestion, replying: Replying) -> AsyncIterator[bytes]:
+    yield replying.chunk({"role": "assistant", "content": ""})
     async for kind, data in with_pings(asked):
         if kind == "ping":
-            yield b": waiting\n\n"
+            yield PING
         elif kind == "error" and isinstance(asked.error, NotAQuestion):
-            yield chunk({"content": plain(asked.error)})
-            yield chunk({}, finish="stop")
-            yield b"data: [DONE]\n\n"
+            yield replying.chunk({"content": plain(str(asked.error))})
+            yield replying.chunk({}, finish="stop")
+            yield DONE
             return
         elif kind == "error":
-            yield b"data: " + msgspec.json.encode(_error(int(data["status"]), str(data["detail"]))) + b"\n\n"
+            yield server_event(error_document(int(data["status"]), str(data["detail"])))
             return
     answer = _written(asked.given())
     # The SQL is told when it is final: a repair may still replace what the first attempt said.
     for part in in_markdown(answer).splitlines(keepends=True):
-        yield chunk({"content": part})
-    yield chunk({}, finish="stop", usage=_usage(answer), sqlcrystal=answer)
-    yield b"data: [DONE]\n\n"
+        yield replying.chunk({"content": part})
+    yield replying.chunk({}, finish="stop", usage=_usage(answer), sqlcrystal=answer)
+    yield DONE
 
 
 def _written(answer: ServedAnswer) -> dict[str, Any]:
@@ -198,21 +163,5 @@ def _database(door: Crystal, name: str) -> str:
     return name
 
 
-def _model(name: str) -> dict[str, object]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "sqlcrystal"}
-
-
 def _usage(answer: Mapping[str, Any]) -> dict[str, int]:
-    prompt, completion = answer["prompt_tokens"], answer["completion_tokens"]
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-
-
-def _error(status: int, detail: str) -> dict[str, object]:
-    kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "invalid_request_error")
-    kind = "server_error" if status >= 500 else kind
-    return {"error": {"message": detail, "type": kind, "param": None, "code": None}}
-
-
-def error_reply(status: int, detail: object) -> Response:
-    """An error as OpenAI's clients read it."""
-    return json_reply(_error(status, detail if isinstance(detail, str) else str(detail)), status=status)
+    return usage_document(answer["prompt_tokens"], answer["completion_tokens"])

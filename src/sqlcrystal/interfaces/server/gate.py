@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sqlcrystal.interfaces.server.limits import RateLimit
 from sqlcrystal.interfaces.server.logs import event
 from sqlcrystal.interfaces.server.metrics import Metrics
+from sqlcrystal.interfaces.server.openai_documents import error_document
 from sqlcrystal.interfaces.server.timing import begin_request
 from sqlcrystal.interfaces.server.visits import Visit, begin_visit
 from sqlcrystal.serving.callers import Caller
@@ -130,9 +131,5 @@ def _route(scope: Scope) -> str:
 
 
 def _refused(path: str, status: int, detail: str, headers: dict[str, str]) -> Response:
-    if path.startswith("/v1/"):
-        kind = "rate_limit_error" if status == 429 else "authentication_error"
-        body: dict[str, object] = {"error": {"message": detail, "type": kind, "param": None, "code": None}}
-    else:
-        body = {"detail": detail}
+    body = error_document(status, detail) if path.startswith("/v1/") else {"detail": detail}
     return JSONResponse(body, status_code=status, headers=headers)
