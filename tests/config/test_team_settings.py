@@ -112,6 +112,10 @@ def test_secrets_come_from_the_environment_and_never_stand_in_the_settings(folde
             "[databases.s]\nurl='x'\nvalues='some'",
             "sqlcrystal.toml: databases.s.values: Invalid enum value 'some'; choose from allowed, never",
         ),
+        (
+            "[databases.s]\nurl='x'\nchoice='best'",
+            "sqlcrystal.toml: databases.s.choice: Invalid enum value 'best'; choose from agreement, signs, none",
+        ),
         ("[databases.s]\nurl='x'\nhold_out=1.0", "sqlcrystal.toml: databases.s.hold_out: must be a share from 0"),
         ("[databases.s]\nurl='x'\nhints='no.md'", "sqlcrystal.toml: databases.s.hints: no such file"),
         (

@@ -138,7 +138,7 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
         return "<div>" + "".join(parts) + f"<p><small>{escape(self.cost_line())}</small></p></div>"
 
 
-SURENESS = ((0.85, "sure"), (0.6, "probably right"), (0.4, "may be wrong"), (0.0, "probably wrong"))
+SURENESS = ((0.85, "sure"), (0.6, "probably right"), (0.4, "unsure"), (0.0, "doubtful"))
 
 
 def sureness(confidence: float | None) -> str:
