@@ -5,6 +5,7 @@ SqlcrystalError
 │   ├── ConfigError        an unknown name or a bad value in a setting, study file or flag
 │   ├── NotFound           an answer, card, proposal, database or token that is not there, or not for this caller
 │   ├── Forbidden          an action that the caller's scopes do not allow
+│   ├── Contradicted       a confirmation that a near card speaks against; the same again with consent is done
 │   └── DataError          a file that is missing, broken or does not fit the benchmark
 ├── InfrastructureError    the world failed, and no answer was wrong
 │   ├── DatabaseError      a database cannot be opened or reached
@@ -47,6 +48,10 @@ class NotFound(UserError):
 
 class Forbidden(UserError):
     """An action that the caller's scopes do not allow."""
+
+
+class Contradicted(UserError):
+    """A near card says something else; the caller may confirm anyway."""
 
 
 class DataError(UserError):

@@ -298,6 +298,13 @@ def _add_causes(op: "Operations") -> None:
     op.rename_table("places", "locations")
 
 
+def _add_turns(op: "Operations") -> None:
+    """Add the answer that a question follows, and the other question that a note on an answer asks."""
+    op.add_column("answers", _text("follows", server_default=""))
+    op.create_index("answers_by_turn", "answers", ["follows"])
+    op.add_column("proposals", _text("question", server_default=""))
+
+
 STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0001": _make_cards,
     "0002": _make_revisions,
@@ -306,6 +313,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0005": _add_shares,
     "0006": _drop_assignments,
     "0007": _add_causes,
+    "0008": _add_turns,
 }
 HEAD = max(STEPS)
 """The newest shape."""

@@ -130,6 +130,7 @@ answers = sa.Table(
     sa.Column("replayed", sa.Boolean(), nullable=False),
     _text("twin_of"),
     _text("repair_of"),
+    _text("follows", default=""),
     _text("result_digest"),
     _number("calls"),
     _number("prompt_tokens"),
@@ -147,6 +148,7 @@ answers = sa.Table(
     sa.Index("answers_by_verdict", "database", "verdict"),
     sa.Index("answers_by_time", "database", "at"),
     sa.Index("answers_by_twin", "twin_of"),
+    sa.Index("answers_by_turn", "follows"),
     sqlite_autoincrement=True,
 )
 
@@ -192,6 +194,7 @@ proposals = sa.Table(
     _text("at"),
     _text("sql"),
     _text("note"),
+    _text("question", default=""),
     sa.Column("episode", sa.LargeBinary(), nullable=True),
     sa.Index("proposals_by_answer", "answer"),
     sqlite_autoincrement=True,

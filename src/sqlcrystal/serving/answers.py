@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.serving.documents import DOES_NOT_RUN, Offer, UsedCard
+from sqlcrystal.serving.documents import DOES_NOT_RUN, Followed, Offer, UsedCard
 from sqlcrystal.types import Cell, Episode, Row
 
 ROWS_IN_NOTEBOOK = 20
 
 
 class Event(Struct, frozen=True):
-    """One step of an answer as it happens: cards, sql, rows, repaired or done, with what is known by then."""
+    """One step of an answer as it happens: read, cards, sql, rows, repaired or done, with what is known by then."""
 
     kind: str
     data: dict[str, Any] = {}
@@ -49,6 +49,7 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     repaired: bool = False
     """The SQL is not the first attempt's."""
     offer: Offer | None = None
+    follows: Followed | None = None
     verdict: str = ""
     card: str = ""
     """The card that a verdict made of it."""
@@ -94,7 +95,9 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
 
     def cost_line(self) -> str:
         """Say in one line its id and its cost."""
-        how = "replayed, no model call" if self.replayed else f"{self.calls} call{'' if self.calls == 1 else 's'}"
+        how = f"{self.calls} call{'' if self.calls == 1 else 's'}"
+        if self.replayed:
+            how = f"replayed, {how} to read it" if self.calls else "replayed, no model call"
         how += ", adapted" if self.adapted else ""
         tokens = f", {self.prompt_tokens:,} + {self.completion_tokens:,} tokens" if self.calls else ""
         return f"answer {self.id}: {how}{tokens}, {self.seconds:.1f} s{', repaired' if self.repaired else ''}"
@@ -104,7 +107,11 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Draw one block of HTML for a notebook; every value is escaped, for cells and questions are anybody's text."""
-        parts = [f"<p><b>{escape(self.question)}</b></p>", f"<pre>{escape(self.sql or 'no SQL in the reply')}</pre>"]
+        asked = f"<p>{escape(self.follows.asked)}</p>" if self.follows is not None else ""
+        parts = [
+            f"{asked}<p><b>{escape(self.question)}</b></p>",
+            f"<pre>{escape(self.sql or 'no SQL in the reply')}</pre>",
+        ]
         parts.append(f"<p>{escape(self.error)}</p>" if self.error else _table(self.columns, self.rows or ()))
         if self.cards:
             used = [(card.id, card.score, card.signal, card.by, card.question) for card in self.cards]
@@ -116,7 +123,7 @@ def served(record: AnswerRecord, cards: tuple[UsedCard, ...], **more: Any) -> Se
     """Make an answer as it is shown from the record that is kept of it."""
     same = ("id", "database", "question", "sql", "columns", "rows", "row_count", "replayed", "calls", "prompt_tokens")
     taken = {field: getattr(record, field) for field in (*same, "completion_tokens", "seconds", "error")}
-    answer = ServedAnswer(**{**taken, "cards": cards, **more})
+    answer = ServedAnswer(**{**taken, "cards": cards, "follows": Followed.of(record), **more})
     return replace(answer, truncated=answer.row_count > len(answer.rows or ()))
 
 

@@ -47,13 +47,21 @@ class Crystal(OpenTeam):
         database: str | None = None,
         *,
         by: str = "",
+        follow: ServedAnswer | str = "",
         memory: bool | None = None,
         on_event: Notify | None = None,
     ) -> ServedAnswer:
-        """Answer a question; `memory` forces cards in or out, and left alone follows the settings."""
+        """Answer a question; `memory` forces cards in or out, and left alone follows the settings.
+
+        With `follow`, an answer or its id, the question goes on from it: it is read as one that stands alone.
+        """
+        person, earlier = self._named(by), None
+        if follow:
+            earlier = lookups.followed(self.workspace, self.caller, _name(follow), person=person)
+            database = database or earlier.database
         name = self.database(database)
         answer = asking.ask(
-            self.workspace, question, database=name, by=self._named(by), memory=memory, on_event=on_event
+            self.workspace, question, database=name, by=person, earlier=earlier, memory=memory, on_event=on_event
         )
         return self._shown(answer)
 
@@ -155,15 +163,16 @@ class Crystal(OpenTeam):
 
     # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def confirm(self, answer: ServedAnswer | str, *, by: str = "", note: str = "") -> Ruling:
-        """Vouch for an answer or a proposal: it becomes a card."""
+    def confirm(self, answer: ServedAnswer | str, *, by: str = "", note: str = "", anyway: bool = False) -> Ruling:
+        """Vouch for an answer or a proposal: it becomes a card; `anyway` also where a near card says otherwise."""
         from sqlcrystal.serving import verdicts
 
         person, name = self._person(by), _name(answer)
         if name.startswith(lookups.PROPOSAL_MARK):
             proposal = lookups.proposal_for(self.workspace, self.caller, name)
-            return verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note)
-        return verdicts.confirm_answer(self.workspace, self._judged(name, person), by=person, note=note)
+            return verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note, anyway=anyway)
+        record = self._judged(name, person)
+        return verdicts.confirm_answer(self.workspace, record, by=person, note=note, anyway=anyway)
 
     def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> Correction:
         """Give the right SQL for an answer's question: it becomes a card in the caller's name."""
@@ -189,7 +198,8 @@ class Crystal(OpenTeam):
         if given.proposal is None or not self._withholds(record.database):
             return given
         # A repair looks at the data, so that its SQL may hold a cell: a model sees it as the store keeps it.
-        return given.withheld(self.store.decisions.proposal(given.proposal.id).sql)
+        kept = self.store.decisions.proposal(given.proposal.id)
+        return given.withheld(kept.sql, kept.question)
 
     def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
         """Take a verdict back: its card leaves service."""

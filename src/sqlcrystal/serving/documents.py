@@ -49,6 +49,18 @@ class Offer(Struct, frozen=True, kw_only=True):
     exchanged: tuple[tuple[str, str], ...]
 
 
+class Followed(Struct, frozen=True, kw_only=True):
+    """The answer before this one in its conversation, and the words that were asked; `question` is how they read."""
+
+    id: str
+    asked: str
+
+    @classmethod
+    def of(cls, record: AnswerRecord) -> "Followed | None":
+        """Tell which answer a question follows; None for the first of a conversation."""
+        return cls(id=record.follows, asked=record.asked) if record.follows else None
+
+
 class PastAnswer(Struct, frozen=True, kw_only=True):
     """An answer as history lists it."""
 
@@ -59,6 +71,7 @@ class PastAnswer(Struct, frozen=True, kw_only=True):
     asked_by: str
     verdict: str
     """Empty while it waits for one."""
+    follows: Followed | None = None
 
     @classmethod
     def of(cls, record: AnswerRecord, verdict: str) -> "PastAnswer":
@@ -70,6 +83,7 @@ class PastAnswer(Struct, frozen=True, kw_only=True):
             at=record.at,
             asked_by=record.asked_by,
             verdict=verdict,
+            follows=Followed.of(record),
         )
 
 
@@ -157,6 +171,8 @@ class Ruling(Struct, frozen=True, kw_only=True):
     """Whether the answer was given with memory: told only now, so that it could not sway the verdict."""
     new: bool = True
     """False when the same had been said before."""
+    question: str = ""
+    """The card's question, where a note made it another than the answer's."""
 
 
 class Correction(Ruling, frozen=True, kw_only=True):
@@ -183,11 +199,14 @@ class Proposed(Result, frozen=True, kw_only=True):
 
     id: str
     sql: str
+    question: str = ""
+    """The question that it answers, where the note made it another than the answer's."""
 
     @classmethod
-    def returning(cls, result: Result, *, id: str, sql: str) -> "Proposed":
+    def returning(cls, result: Result, *, id: str, sql: str, question: str = "") -> "Proposed":
         """Describe a proposal with the rows it gives."""
-        return cls(id=id, sql=sql, **{name: getattr(result, name) for name in Result.__struct_fields__})
+        same = {name: getattr(result, name) for name in Result.__struct_fields__}
+        return cls(id=id, sql=sql, question=question, **same)
 
 
 class Rejection(Ruling, frozen=True, kw_only=True):
@@ -203,11 +222,12 @@ class Rejection(Ruling, frozen=True, kw_only=True):
         said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
         return cls(**said, proposal=proposal, trouble=trouble)
 
-    def withheld(self, sql: str) -> "Rejection":
-        """Leave out every cell of the proposal, and give its SQL as it is kept."""
+    def withheld(self, sql: str, question: str) -> "Rejection":
+        """Leave out every cell of the proposal, and give its SQL and question as they are kept."""
         if self.proposal is None:
             return self
-        return replace(self, proposal=Proposed.returning(self.proposal.withheld(), id=self.proposal.id, sql=sql))
+        result = self.proposal.withheld()
+        return replace(self, proposal=Proposed.returning(result, id=self.proposal.id, sql=sql, question=question))
 
     def limited(self, most: int) -> "Rejection":
         """Leave out the rows beyond so many."""

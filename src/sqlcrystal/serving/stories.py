@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict
+from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict, question_key
 from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.config import DatabaseEntry
 from sqlcrystal.errors import SqlcrystalError
@@ -66,12 +66,19 @@ def standing_verdict(workspace: Workspace, record: AnswerRecord) -> Decision | N
 
 
 def as_it_stands(workspace: Workspace, record: AnswerRecord) -> AnswerRecord:
-    """Give an answer as it stands now: corrected, it has the SQL of the correction, and rows that are read anew."""
+    """Give an answer as it stands now: corrected, it has the SQL of the correction, and rows that are read anew.
+
+    Its question is the one that its card answers: a note may have made it another.
+    """
     standing = standing_verdict(workspace, record)
     if standing is None or standing.verdict is not Verdict.CORRECTED:
         return record
     card = known_card(workspace, standing.card)
-    return record if card is None else replace(record, sql=card.sql, rows=None, error="")
+    if card is None:
+        return record
+    same = question_key(card.question.text) == question_key(record.question)
+    question = record.question if same else card.question.text
+    return replace(record, question=question, sql=card.sql, rows=None, error="")
 
 
 def answer_story(workspace: Workspace, caller: Caller, given: AnswerRecord) -> AnswerStory:

@@ -1,6 +1,7 @@
 """Errors as every interface tells them: one table of statuses, one line of words."""
 
 from sqlcrystal.errors import (
+    Contradicted,
     Forbidden,
     InfrastructureError,
     ModelError,
@@ -35,6 +36,7 @@ STATUSES: tuple[tuple[type[BaseException], int], ...] = (
     (TooLate, 504),
     (NotFound, 404),
     (Forbidden, 403),
+    (Contradicted, 409),
     (UserError, 422),
     (RecordingMiss, 404),
     (ModelError, 502),
