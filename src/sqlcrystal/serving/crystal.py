@@ -55,11 +55,9 @@ class Crystal(OpenTeam):
 
         With `follow`, an answer or its id, the question goes on from it: it is read as one that stands alone.
         """
-        person, earlier = self._named(by), None
-        if follow:
-            earlier = lookups.followed(self.workspace, self.caller, _name(follow), person=person)
-            database = database or earlier.database
-        name = self.database(database)
+        person = self._named(by)
+        earlier = lookups.followed(self.workspace, self.caller, _name(follow), person=person) if follow else None
+        name = self.database(database or (earlier.database if earlier else None))
         answer = asking.ask(
             self.workspace, question, database=name, by=person, earlier=earlier, memory=memory, on_event=on_event
         )
@@ -74,6 +72,10 @@ class Crystal(OpenTeam):
     def database(self, name: str | None = None, scope: Scope = Scope.ASK) -> str:
         """Name the database that is meant: the one named, or the only one that the caller sees."""
         return lookups.database_for(self.workspace, self.caller, name, scope)
+
+    def database_asked(self, name: str | None, follow: str = "") -> str:
+        """Name the database of a question: the one named, or that of the answer it goes on from, or the only one."""
+        return self.database_of(follow, Scope.ASK) if follow and name is None else self.database(name)
 
     def database_names(self, scope: Scope | None = None) -> list[str]:
         """Name the databases that exist for the caller, or on which they have a scope."""

@@ -64,6 +64,8 @@ def answer_for(
 
 def followed(workspace: Workspace, caller: Caller, name: str, *, person: str) -> AnswerRecord:
     """Find the answer that a question goes on from: one that was shown, over a database that the caller may ask."""
+    if name.startswith(PROPOSAL_MARK) and not caller.local:
+        name = proposal_for(workspace, caller, name).answer
     record = answer_for(workspace, caller, name, Scope.ASK, person=person)
     if record.twin_of:
         raise NotFound(f"no answer {name[:40]!r} here, or not for you")

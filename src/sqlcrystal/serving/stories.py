@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict, question_key
 from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.config import DatabaseEntry
-from sqlcrystal.errors import SqlcrystalError
+from sqlcrystal.errors import BankError, SqlcrystalError
 from sqlcrystal.serving.answers import ServedAnswer, served
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard
@@ -17,6 +17,8 @@ from sqlcrystal.serving.privacy import runs_as_kept
 from sqlcrystal.serving.workspace import Workspace, without_password
 from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.types import Card, Episode, Table
+
+LONGEST_THREAD = 100
 
 
 class CardInUse(Struct, frozen=True, kw_only=True):
@@ -45,6 +47,8 @@ class AnswerStory(Struct, frozen=True, kw_only=True):
     runnable: bool = True
     """Whether its SQL can be run again: not where it was kept without its values."""
     proposal_runnable: bool = True
+    thread: tuple[PastAnswer, ...] = ()
+    """The turns of its conversation, itself among them."""
 
 
 class CardStory(Struct, frozen=True, kw_only=True):
@@ -81,6 +85,27 @@ def as_it_stands(workspace: Workspace, record: AnswerRecord) -> AnswerRecord:
     return replace(record, question=question, sql=card.sql, rows=None, error="")
 
 
+def turns_until(workspace: Workspace, record: AnswerRecord) -> list[AnswerRecord]:
+    """List an answer and those that it follows, oldest first."""
+    found = [record]
+    while found[0].follows and len(found) < LONGEST_THREAD:
+        try:
+            found.insert(0, workspace.store.answers.get(found[0].follows))
+        except BankError:
+            break
+    return found
+
+
+def thread_of(workspace: Workspace, record: AnswerRecord) -> list[AnswerRecord]:
+    """List the shown answers of a conversation, each before those to the questions that follow it."""
+    found: list[AnswerRecord] = []
+    waiting = turns_until(workspace, record)[:1]
+    while waiting and len(found) < LONGEST_THREAD:
+        found.append(waiting.pop(0))
+        waiting = [*workspace.store.answers.after(found[-1].id), *waiting]
+    return found
+
+
 def answer_story(workspace: Workspace, caller: Caller, given: AnswerRecord) -> AnswerStory:
     """Gather what belongs to an answer."""
     store = workspace.store
@@ -105,6 +130,7 @@ def answer_story(workspace: Workspace, caller: Caller, given: AnswerRecord) -> A
         exchanged=_exchanged(record, cards, dialect),
         runnable=runs_as_kept(record, record.sql or ""),
         proposal_runnable=proposal is not None and runs_as_kept(record, proposal.sql),
+        thread=tuple(PastAnswer.of(turn, store.answers.verdict(turn.id)) for turn in thread_of(workspace, given)),
     )
 
 

@@ -1,16 +1,14 @@
-"""Conversations in service: the turns before a question, how a follow-up or a noted question reads, a whole thread."""
+"""Conversations in service: a follow-up read after the turns before it, and a question read with a note on it."""
 
 from sqlcrystal import pipeline
 from sqlcrystal.bank import AnswerRecord, Verdict
 from sqlcrystal.bank.forgetting import FORGOTTEN
-from sqlcrystal.errors import BankError, SqlcrystalError, UserError
+from sqlcrystal.errors import SqlcrystalError, UserError
 from sqlcrystal.serving.clock import ClockedModel
-from sqlcrystal.serving.stories import as_it_stands, standing_verdict
+from sqlcrystal.serving.stories import as_it_stands, standing_verdict, turns_until
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.solving.following import Reading, Rewriter, Turn, unrewritten
 from sqlcrystal.types import Question
-
-LONGEST_THREAD = 100
 
 
 def read_after(workspace: Workspace, question: Question, earlier: AnswerRecord | None, *, by: str) -> Reading:
@@ -21,7 +19,8 @@ def read_after(workspace: Workspace, question: Question, earlier: AnswerRecord |
         raise UserError(
             f"follow: answer {earlier.id} is of database {earlier.database!r}, not of {question.database!r}"
         )
-    turns = [turn for record in _before(workspace, earlier) if (turn := _turn(workspace, record, by=by)) is not None]
+    told = [_turn(workspace, record, by=by) for record in turns_until(workspace, earlier)]
+    turns = [turn for turn in told if turn is not None]
     return pipeline.read(question, turns, rewriter=Rewriter(ClockedModel(workspace.model)))
 
 
@@ -33,28 +32,6 @@ def read_noted(workspace: Workspace, question: Question, sql: str | None, note: 
         return Rewriter(ClockedModel(workspace.model)).noted(question, sql, note)
     except SqlcrystalError:  # a person's verdict stands also where no model can be asked
         return unrewritten(question, sql, note)
-
-
-def thread_of(workspace: Workspace, record: AnswerRecord) -> list[AnswerRecord]:
-    """List the shown answers of a conversation, each followed by those to the questions that follow it."""
-    first, *_ = _before(workspace, record)
-    found: list[AnswerRecord] = []
-    waiting = [first]
-    while waiting and len(found) < LONGEST_THREAD:
-        found.append(waiting.pop(0))
-        waiting = [*workspace.store.answers.after(found[-1].id), *waiting]
-    return found
-
-
-def _before(workspace: Workspace, record: AnswerRecord) -> list[AnswerRecord]:
-    """List an answer and those that it follows, oldest first."""
-    found = [record]
-    while found[0].follows and len(found) < LONGEST_THREAD:
-        try:
-            found.insert(0, workspace.store.answers.get(found[0].follows))
-        except BankError:
-            break
-    return found
 
 
 def _turn(workspace: Workspace, given: AnswerRecord, *, by: str) -> Turn | None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlcrystal.errors import SqlcrystalError
+from sqlcrystal.errors import Contradicted, SqlcrystalError
 from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.cli.ask import answer_lines, correction_lines, rejection_lines, ruling_lines, trace_lines
 from sqlcrystal.interfaces.cli.options import opened_crystal, ready_model
@@ -14,11 +14,12 @@ from sqlcrystal.interfaces.cli.options import opened_crystal, ready_model
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal, ServedAnswer
 
+ANYWAY = "anyway"
 HELP = """\
-Ask in words. Of the last answer:
-  /yes            it is right: bank it         /no [NOTE]   it is wrong: propose another
+Ask in words; a question after an answer may go on from it ("and in 2012?"). Of the last answer:
+  /yes [anyway]   it is right: bank it         /no [NOTE]   it is wrong: propose another
   /sql SELECT …   the right SQL: bank it       /trace       what was tried
-Else: /db NAME, FILE or URL   /queue   /help   /quit"""
+Else: /new (another topic)   /db NAME, FILE or URL   /queue   /help   /quit"""
 
 
 def prompt_loop() -> None:
@@ -52,6 +53,7 @@ class Loop:
             "/no": self.reject,
             "/sql": self.correct,
             "/trace": lambda _: trace_lines(self._last()),
+            "/new": self.begin,
             "/db": self.choose,
             "/queue": self.queue,
             "/help": lambda _: [HELP],
@@ -79,14 +81,23 @@ class Loop:
             print("given up", file=sys.stderr)
 
     def ask(self, question: str) -> Iterable[str]:
-        """Answer, and remember the answer for a verdict."""
-        answer = self.crystal.ask(question, self.database)
+        """Answer, as a question after the last one, and remember the answer for a verdict."""
+        answer = self.crystal.ask(question, self.database, follow=self.answer or "")
         self.answer, self.proposal, self.database = answer, None, answer.database
         yield from answer_lines(answer, prices=self.crystal.prices)
 
-    def confirm(self, _: str) -> Iterable[str]:
+    def confirm(self, word: str) -> Iterable[str]:
         """Vouch for the proposal, or else for the last answer."""
-        return ruling_lines(self.crystal.confirm(self.proposal or self._last()))
+        try:
+            ruling = self.crystal.confirm(self.proposal or self._last(), anyway=word == ANYWAY)
+        except Contradicted as doubt:
+            return [f"{visible(str(doubt))}: /yes {ANYWAY}"]
+        return ruling_lines(ruling)
+
+    def begin(self, question: str) -> Iterable[str]:
+        """Leave the conversation, and ask the first question of another if it is given."""
+        self.answer = self.proposal = None
+        return self.ask(question) if question else ["a new topic"]
 
     def reject(self, note: str) -> Iterable[str]:
         """Let a repair propose another."""

@@ -1,9 +1,8 @@
-"""The OpenAI-compatible interface: each database is a model, the last user message is the question."""
+"""The OpenAI-compatible interface: each database is a model, the last user message a question or a verdict."""
 
-import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -12,21 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.errors import NotFound, UserError
-from sqlcrystal.escaping import fenced, visible
+from sqlcrystal.errors import NotFound
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
+from sqlcrystal.interfaces.server.conversations import Said, goes_on_from, judge, wish_of
+from sqlcrystal.interfaces.server.markdown import in_markdown
 from sqlcrystal.interfaces.server.replies import ERRORS, Working, event_stream, json_reply, with_pings
 from sqlcrystal.interfaces.server.work import OpenQuestion
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.crystal import Crystal
 
 router = APIRouter(prefix="/v1", tags=["chat"], responses=ERRORS)
-ROWS_IN_CHAT = 50
-# What a chat client may turn into a link, an image or HTML, and with it send a value elsewhere.
-_LINKABLE = re.compile(r"[^\W\d_][.:@/]|[.:@/][^\W\d_]")
-"""Clients link addresses and bare names of hosts, whatever is escaped in them; what is code they leave alone."""
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~&:@-])")
 
 
 class ChatMessage(BaseModel):
@@ -68,49 +63,71 @@ async def model(name: str, door: Door, work: Working) -> Response:
 
 @router.post("/chat/completions")
 async def completions(body: ChatBody, door: Door, work: Working) -> Response:
-    """Answer the last user message over the database that `model` names."""
+    """Answer the last user message over the database that `model` names, or take the verdict that it says."""
     database = await work.read(lambda: _database(door, body.model))
-    question = next((turn.text() for turn in reversed(body.messages) if turn.role == "user"), "").strip()
-    if not question:
-        raise UserError("messages: the last user message is the question, and there is none")
-    asked = work.ask(door, question, database=database)
+    wish = wish_of([Said(turn.role, turn.text()) for turn in body.messages])
     name = f"chatcmpl-{secrets.token_hex(12)}"
+    follow = await work.look(lambda: goes_on_from(door, wish, database))
+    if follow and wish.is_verdict:
+        said = await judge(work, door, wish)
+        return event_stream(_told(said, database, name)) if body.stream else _reply(said, {}, database, name)
+    asked = work.ask(door, wish.text, database=database, follow=follow)
     if body.stream:
         return event_stream(_chunks(asked, name))
     answer = _written(await asked.ended())
+    return _reply(in_markdown(answer), answer, database, name)
+
+
+def _reply(content: str, answer: Mapping[str, Any], database: str, name: str) -> Response:
+    """Reply with a whole completion; beside it the answer's document, where it is one."""
+    message = {"role": "assistant", "content": content, "refusal": None}
     return json_reply(
         {
             "id": name,
             "object": "chat.completion",
             "created": int(time.time()),
             "model": database,
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": in_markdown(answer), "refusal": None},
-                    "logprobs": None,
-                    "finish_reason": "stop",
-                }
-            ],
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
             "usage": _usage(answer),
-            "sqlcrystal": answer,
+            **({"sqlcrystal": answer} if answer else {}),
         }
     )
 
 
-async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
-    def chunk(delta: Mapping[str, object], *, finish: str | None = None, **more: object) -> bytes:
-        document = {
-            "id": name,
-            "object": "chat.completion.chunk",
-            "created": int(time.time()),
-            "model": asked.database,
-            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
-            **more,
-        }
-        return b"data: " + msgspec.json.encode(document) + b"\n\n"
+class _Chunks:
+    """Writes the chunks of one streamed completion."""
 
-    yield chunk({"role": "assistant", "content": ""})
+    def __init__(self, database: str, name: str) -> None:
+        self._same = {"id": name, "object": "chat.completion.chunk", "created": int(time.time()), "model": database}
+
+    def chunk(self, delta: Mapping[str, object], *, finish: str | None = None, **more: object) -> bytes:
+        """Write one chunk."""
+        choices = [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]
+        return b"data: " + msgspec.json.encode({**self._same, "choices": choices, **more}) + b"\n\n"
+
+    def begin(self) -> bytes:
+        """Write the first chunk."""
+        return self.chunk({"role": "assistant", "content": ""})
+
+    def rest(self, content: str, **more: object) -> Iterator[bytes]:
+        """Write the content line by line, and the end."""
+        for part in content.splitlines(keepends=True):
+            yield self.chunk({"content": part})
+        yield self.chunk({}, finish="stop", **more)
+        yield b"data: [DONE]\n\n"
+
+
+async def _told(content: str, database: str, name: str) -> AsyncIterator[bytes]:
+    """Stream what is known already."""
+    chunks = _Chunks(database, name)
+    yield chunks.begin()
+    for part in chunks.rest(content, usage=_usage({})):
+        yield part
+
+
+async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
+    chunks = _Chunks(asked.database, name)
+    yield chunks.begin()
     async for kind, data in with_pings(asked):
         if kind == "ping":
             yield b": waiting\n\n"
@@ -119,46 +136,12 @@ async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
             return
     answer = _written(asked.given())
     # The SQL is told when it is final: a repair may still replace what the first attempt said.
-    for part in in_markdown(answer).splitlines(keepends=True):
-        yield chunk({"content": part})
-    yield chunk({}, finish="stop", usage=_usage(answer), sqlcrystal=answer)
-    yield b"data: [DONE]\n\n"
+    for part in chunks.rest(in_markdown(answer), usage=_usage(answer), sqlcrystal=answer):
+        yield part
 
 
 def _written(answer: ServedAnswer) -> dict[str, Any]:
     return answer.limited(ROWS_SHOWN).document()
-
-
-def in_markdown(answer: Mapping[str, Any]) -> str:
-    """An answer as Markdown in which nothing of the database can become a link, an image or HTML."""
-    parts = [fenced(visible(answer["sql"])) if answer["sql"] else "The reply held no SQL."]
-    if answer["error"]:
-        parts.append(f"It did not run: {plain(answer['error'])}")
-    elif answer["sql"]:
-        rows = answer["rows"] or []
-        parts.append(_table(answer["columns"], rows[:ROWS_IN_CHAT]))
-        count = answer["row_count"]
-        shown = min(len(rows), ROWS_IN_CHAT)
-        words = f"{count} row{'' if count == 1 else 's'}"
-        parts.append(f"First {shown} of {words}." if count > shown else f"{words}.")
-    used = ", ".join(f"`{card['id'][:8]}`" for card in answer["cards"])
-    parts.append(f"Answer `{answer['id']}`, {'cards used: ' + used if used else 'no cards used'}. Not judged yet.")
-    return "\n\n".join(parts)
-
-
-def plain(text: object) -> str:
-    """Text that Markdown leaves alone, on one line; as code where a client might make a link of its words."""
-    line = " ".join(visible(str(text)).split())
-    if _LINKABLE.search(line):
-        fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
-        return f"{fence} {line} {fence}".replace("|", "\\|")
-    return _MARKDOWN.sub(r"\\\1", line)
-
-
-def _table(columns: list[str], rows: list[list[Any]]) -> str:
-    head = ["| " + " | ".join(plain(column) or " " for column in columns) + " |", "|" + " --- |" * len(columns)]
-    body = ["| " + " | ".join("NULL" if cell is None else plain(cell) for cell in row) + " |" for row in rows]
-    return "\n".join([*head, *body])
 
 
 def _database(door: Crystal, name: str) -> str:
@@ -173,7 +156,7 @@ def _model(name: str) -> dict[str, object]:
 
 
 def _usage(answer: Mapping[str, Any]) -> dict[str, int]:
-    prompt, completion = answer["prompt_tokens"], answer["completion_tokens"]
+    prompt, completion = answer.get("prompt_tokens", 0), answer.get("completion_tokens", 0)
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 

@@ -83,11 +83,14 @@ class Queue:
 class OpenQuestion:
     """One question under way; its steps wait for the caller, who may leave."""
 
-    def __init__(self, door: "Crystal", question: str, database: str, *, memory: bool | None, watched: bool) -> None:
+    def __init__(
+        self, door: "Crystal", question: str, database: str, *, follow: str, memory: bool | None, watched: bool
+    ) -> None:
         """Give it a ticket."""
         self.door = door
         self.question = question
         self.database = database
+        self.follow = follow
         self.memory = memory
         self.watched = watched
         self.ticket = secrets.token_urlsafe(12)
@@ -160,7 +163,14 @@ class Work:
             raise TooLate(f"it took longer than {self.settings.answer_seconds:g} s and was given up") from None
 
     def ask(
-        self, door: "Crystal", question: str, *, database: str, memory: bool | None = None, watched: bool = True
+        self,
+        door: "Crystal",
+        question: str,
+        *,
+        database: str,
+        follow: str = "",
+        memory: bool | None = None,
+        watched: bool = True,
     ) -> OpenQuestion:
         """Begin to answer for a caller; goes on when they leave.
 
@@ -171,7 +181,7 @@ class Work:
         queue = self._queue(database)
         if queue.full:
             raise Busy(f"database {database!r}: {queue.waiting} questions are waiting already; try again soon")
-        asked = OpenQuestion(door, question, database, memory=memory, watched=watched)
+        asked = OpenQuestion(door, question, database, follow=follow, memory=memory, watched=watched)
         asked.steps.put_nowait(("begun", {"ticket": asked.ticket}))
         self._asked[asked.ticket] = asked
         asked.task = asyncio.get_running_loop().create_task(self._answer(asked, queue))
@@ -246,7 +256,9 @@ class Work:
 
         def work() -> "ServedAnswer":
             asked.begun = time.perf_counter()
-            return asked.door.ask(asked.question, asked.database, memory=asked.memory, on_event=step)
+            return asked.door.ask(
+                asked.question, asked.database, follow=asked.follow, memory=asked.memory, on_event=step
+            )
 
         try:
             future = await self._begin(queue, work, lambda ahead: asked.steps.put_nowait(("place", {"ahead": ahead})))
