@@ -30,6 +30,8 @@ YIELD = 0.3
 ROUNDS_USED = 0.85
 FLIP_SHARE = 0.15
 """Of the questions that memory answers, those it fixes or breaks: each is asked again without every card."""
+CALLS_IN_CONTEXT = 2
+"""Of a question that follows others in a dialogue: one to read it, one to answer it."""
 CARD_TOKENS = 90
 COMPLETION_TOKENS = 70
 SECONDS_PER_TOKEN = 0.0045
@@ -146,21 +148,25 @@ class Planner:
             return self._answers(unit) + self._repairs(unit, WRONG_SHARE)
         if unit.leaves_out and not self._tells_flip(unit):
             return FLIP_SHARE
-        missing = len(self.peek.missing)
+        missing, known = len(self.peek.missing), len(self.peek.known)
         try:
             self._holdings.keep(unit, self.performer.perform(unit, filled))
         except RecordingMiss:
             if not unit.arm:
                 self._unknown.add(unit.question.key)
             share = WRONG_SHARE if unit.question.key in self._unknown else 1.0
-            return max(0.0, self._repairs(unit, share) - (len(self.peek.missing) - missing))
+            counted = len(self.peek.missing) - missing
+            if unit.earlier:  # two calls, the second known once the first is answered
+                return max(0.0, CALLS_IN_CONTEXT + self._repairs(unit, share) - counted - len(self.peek.known) + known)
+            return max(0.0, self._repairs(unit, share) - counted)
         return 0.0
 
     def _answers(self, unit: Unit) -> float:
         """A call for each answer; of the questions to learn from, those that will have a card."""
         if unit.leaves_out:
             return FLIP_SHARE
-        return 1.0 if SETTINGS[unit.setting].asks == "held-out" else WRONG_SHARE * YIELD
+        calls = CALLS_IN_CONTEXT if unit.earlier else 1
+        return float(calls) if SETTINGS[unit.setting].asks == "held-out" else WRONG_SHARE * YIELD
 
     def _tells_flip(self, unit: Unit) -> bool:
         """Tell whether the recording tells if memory changed the verdict, so that its cards are left out in turn."""

@@ -13,6 +13,7 @@ from sqlcrystal.ledger.log import line_of
 from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.single_flight import SingleFlight
+from sqlcrystal.solving.following import Reading, Rewriter, Turn
 from sqlcrystal.study.design import PlannedArm, gate_of
 from sqlcrystal.study.holdings import BankedEpisode, Filled, Performed
 from sqlcrystal.study.memories import Memories
@@ -22,6 +23,7 @@ from sqlcrystal.study.remembered import (
     Cards,
     Efforts,
     MemoryWithout,
+    Readings,
     RememberedSolver,
     RememberedSource,
     RememberedWriter,
@@ -63,6 +65,8 @@ class Performer:
         self._attempts: Attempts = SingleFlight(errors=REPEATED)
         self._efforts: Efforts = SingleFlight(errors=REPEATED)
         self._cards: Cards = SingleFlight(errors=REPEATED)
+        self._readings: Readings = SingleFlight(errors=REPEATED)
+        self._turns: SingleFlight[Unit, Turn] = SingleFlight(errors=REPEATED)
 
     def asking(self, model: LanguageModel) -> "Performer":
         """A performer over the same world and memories that asks another model, and has done nothing yet."""
@@ -76,7 +80,7 @@ class Performer:
         if unit.leaves_out and flip is None:
             return None
         try:
-            answer = self._answer(unit, self._memory(unit, holdings))
+            answer = self._answer(unit, self._memory(unit, holdings), holdings)
         except ModelRejected:  # the same prompt would be refused again, so the question is unevaluable
             if not unit.arm:
                 raise
@@ -90,7 +94,7 @@ class Performer:
         if card is None or not oracle.evaluable(unit.question):
             return None
         try:
-            sqls = [self._answer(unit, seen).attempt.sql for seen in (NoMemory(), memory)]
+            sqls = [self._answer(unit, seen, holdings).attempt.sql for seen in (NoMemory(), memory)]
         except ModelRejected:
             return None
         before, after = (oracle.judge(unit.question, sql).rules[rule] for sql in sqls)
@@ -98,6 +102,8 @@ class Performer:
 
     def work(self, unit: Unit, holdings: Filled) -> UnitWork:
         """Tell what a unit will ask, known before it is asked."""
+        if unit.earlier:  # how it will read, and so its cards, is known once the turns before it are answered
+            return UnitWork((unit.question.database,), (unit,))
         memory = self._memory(unit, holdings)
         cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, holdings) else ()
         prefix = (unit.question.database, *(card.text for card in cards))
@@ -108,9 +114,35 @@ class Performer:
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _answer(self, unit: Unit, memory: pipeline.Memory) -> pipeline.Answer:
+    def _answer(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
-        return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit), database=database)
+        reading = self._read(unit, holdings)
+        answer = pipeline.answer(reading.question, memory=memory, solver=self._solver(unit), database=database)
+        if not reading.calls:
+            return answer
+        # The call that read the question is the answer's: it counts in every cost.
+        attempt = replace(answer.attempt, calls=(*reading.calls, *answer.attempt.calls))
+        return replace(answer, attempt=attempt)
+
+    def _read(self, unit: Unit, holdings: Filled) -> Reading:
+        """Read a unit's question after the turns before it, each read and answered as the unit's arm would."""
+        turns = []
+        for place, question in enumerate(unit.earlier):
+            before = replace(unit, question=question, earlier=unit.earlier[:place], fills=None)
+            answered = self._turns.get(before, lambda before=before: self._turn(before, holdings))  # type: ignore[misc]
+            turns.append(answered)
+        key = (self._sample(unit), as_asked(unit.question), tuple(turns))
+        sampling = Sampling(max_tokens=self.study.max_tokens, index=self._sample(unit))
+        rewriter = Rewriter(self.model, sampling=sampling)
+        return self._readings.get(key, lambda: pipeline.read(unit.question, turns, rewriter=rewriter))
+
+    def _turn(self, unit: Unit, holdings: Filled) -> Turn:
+        """Tell an earlier turn as later ones see it: as it was read, with the SQL of its first attempt."""
+        try:
+            attempt = self._answer(unit, self._memory(unit, holdings), holdings).attempt
+        except ModelRejected:
+            return Turn(unit.question.text)
+        return Turn(attempt.question.text, attempt.sql)
 
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
         """Tell what repair makes of an answer, and in a collection its card; None where repair is not to be had."""

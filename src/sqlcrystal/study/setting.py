@@ -19,6 +19,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     """Who says that repair is due and done; what held-out repair finds is never stored."""
     repeats: bool = False
     """Asked anew as often as the study's `reruns` say, under numbers of their own."""
+    in_context: bool = False
+    """Read after the turns before it, where it is one of a dialogue; elsewhere each question is asked as it stands."""
     leaves_out: bool = False
     """Asked without each card of its window in turn, where memory changed the verdict."""
 
@@ -27,8 +29,9 @@ SETTINGS = {
     setting.name: setting
     for setting in (
         Setting(name="attempt", asks="everything", memory="none"),
-        Setting(name="collection", asks="collection", memory="others"),
+        Setting(name="collection", asks="collection", memory="others", in_context=True),
         Setting(name="transfer", asks="held-out", memory="others"),
+        Setting(name="dialogue", asks="held-out", memory="others", in_context=True),
         Setting(name="repair", asks="held-out", memory="others", repairs="oracle"),
         Setting(name="engine-repair", asks="held-out", memory="others", repairs="engine"),
         Setting(name="again", asks="held-out", memory="others", repeats=True),

@@ -22,6 +22,7 @@ from sqlcrystal.interfaces.web.text import (
     show_cell,
 )
 from sqlcrystal.serving.demo import WITH_OTHER_CARDS, WITHOUT_CARDS, WITHOUT_PROFILE
+from sqlcrystal.serving.documents import PastAnswer
 from sqlcrystal.serving.stories import AnswerStory, CardInUse
 from sqlcrystal.types import Episode, Failure, Rows
 
@@ -44,9 +45,11 @@ class Step(Struct, frozen=True):
 class AnswerView:
     """One answer on the page: read from the store, so that a reload asks nothing again."""
 
-    def __init__(self, door: Door, story: AnswerStory, *, page: int = 1, trouble: str = "") -> None:
-        """Read what the page needs; `trouble` says why a repair could not be looked for."""
+    def __init__(self, door: Door, story: AnswerStory, *, page: int = 1, trouble: str = "", doubt: str = "") -> None:
+        """Read what the page needs; `trouble` says why there is no repair, `doubt` which card speaks against it."""
         self._record = record = story.record
+        self.asked = record.asked
+        self.thread = [_turn(past) for past in story.thread] if len(story.thread) > 1 else []
         self.id, self.database, self.question = record.id, record.database, record.question
         self.dialect = story.dialect
         self.names = schema_names(story.tables)
@@ -56,7 +59,7 @@ class AnswerView:
         self.editable = self.sql
         self.verdict = story.verdict
         self.person = door.caller.person
-        self._trouble = trouble
+        self._trouble, self._doubt = trouble, doubt
         self._episode = story.trace
         self.cards = [_used_card(used) for used in story.cards]
         self.exchanged = story.exchanged
@@ -97,9 +100,14 @@ class AnswerView:
         return f"{rows_in_words(self.row_count)}: {', '.join(columns)}{more}."
 
     @property
+    def asked_first(self) -> bool:
+        """Tell whether the page shows the card that speaks against it, so that a confirmation is one in spite of it."""
+        return bool(self._doubt) or self.conflict is not None
+
+    @property
     def sound(self) -> bool:
         """Tell whether nothing speaks against confirming it at once."""
-        return bool(self.row_count) and not self.error and not self.repaired and self.conflict is None
+        return bool(self.row_count) and not self.error and not self.repaired and not self.asked_first
 
     @cached_property
     def corrected_lines(self) -> list[DiffLine]:
@@ -183,6 +191,8 @@ class AnswerView:
     @property
     def notice(self) -> str:
         """Tell what a person should know before they judge."""
+        if self._doubt:
+            return self._doubt
         if self._trouble:
             return f"No repair could be looked for: {self._trouble}"
         if self.replayed and self.cards:
@@ -250,6 +260,11 @@ class AnswerView:
             return "This answer was given without cards, as was asked."
         share = f"{100 * self._record.share:g} % of questions"
         return f"This answer was given without cards, to measure what they are worth ({share})."
+
+
+def _turn(past: PastAnswer) -> dict[str, str]:
+    asked = past.follows.asked if past.follows is not None else past.question
+    return {"id": past.id, "asked": asked, "state": past.verdict or "waiting"}
 
 
 def _used_card(used: CardInUse) -> dict[str, Any]:
