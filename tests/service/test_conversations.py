@@ -83,7 +83,7 @@ def test_a_chat_that_changes_its_database_or_lacks_a_scope_follows_and_judges_no
 
 
 def test_a_clients_own_task_is_no_question(chat: Chat, service: Service) -> None:
-    with pytest.raises(openai.UnprocessableEntityError, match="a title or tags, not for data"):
+    with pytest.raises(openai.UnprocessableEntityError, match="a title, tags or the like, not for data"):
         chat.say("### Task:\nGenerate a concise title with an emoji for the chat history.")
     assert service.model.prompts == []
 
