@@ -115,7 +115,7 @@ def test_a_note_that_asks_something_else_is_banked_as_what_it_asks(given: Given)
     assert rejection.proposal is not None
     assert (rejection.proposal.question, rejection.proposal.sql) == (READ_DEAR, DEAR)
     assert rejection.replaced == ()
-    ruling = crystal.confirm(rejection.proposal.id, anyway=True)
+    ruling = crystal.confirm(rejection.proposal.id)
     assert ruling.question == READ_DEAR
     served = {card.question.text: card.sql for card in crystal.cards("shop", status="active")}
     assert served == {FIRST: RIGHT, READ_DEAR: DEAR}

@@ -16,6 +16,7 @@ from sqlcrystal.serving.draft import LOOKED_AT, NEAR, Draft, contradicting, resu
 from sqlcrystal.serving.lookups import known_card
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like, masked_query
 from sqlcrystal.serving.solving import OnceEach, mend, presented
+from sqlcrystal.serving.stories import turns_until
 from sqlcrystal.serving.threads import read_noted
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving.following import Reading
@@ -58,12 +59,17 @@ def _about(record: AnswerRecord, episode: Episode, question: str) -> tuple[Answe
 
 
 def _ask_first(workspace: Workspace, record: AnswerRecord, name: str, sql: str) -> None:
-    """Refuse, until it is said again, a confirmation that a near card of another question speaks against."""
+    """Refuse, until it is said again, a confirmation that a near card of another question speaks against.
+
+    The questions that this one goes on from were changed on purpose: their cards may well give other rows.
+    """
     if workspace.keeps_no_values(record.database) or not workspace.bank.cards(record.database):
         return
     opened, question = workspace.open(record.database), as_question(record.question, record.database)
     recalled = workspace.retriever_of(opened.name).retrieve(question, workspace.bank, k=LOOKED_AT)
-    near = tuple(each for each in recalled if question_key(each.card.question.text) != question_key(question.text))
+    before = [turn.question for turn in turns_until(workspace, workspace.store.answers.get(record.id))]
+    known = {question_key(text) for text in (question.text, *before)}
+    near = tuple(each for each in recalled if question_key(each.card.question.text) not in known)
     if not near or near[0].score < NEAR:
         return
     execution = opened.database.execute(sql)

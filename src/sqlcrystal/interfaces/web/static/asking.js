@@ -110,8 +110,8 @@ async function ask(form) {
   });
   progress.reach("cards");
   try {
-    const goesOn = find("[name=follow]", form), follow = goesOn && goesOn.checked && goesOn.value ? goesOn.value : null;
-    const body = JSON.stringify({ question, follow, database: form.dataset.database, memory: { yes: true, no: false }[form.dataset.memory || form.dataset.usual] ?? null });
+    const goesOn = find("[name=follow]", form), earlier = goesOn && goesOn.checked && goesOn.value ? goesOn.value : null;
+    const body = JSON.stringify({ question, follow: earlier, database: form.dataset.database, memory: { yes: true, no: false }[form.dataset.memory || form.dataset.usual] ?? null });
     const answer = await fetched("/api/ask", { method: "POST", body, signal: mine.signal, headers: { "Content-Type": "application/json", Accept: "text/event-stream" } });
     const id = await follow(answer, made, progress, known).catch((error) => { if (error instanceof Told || mine.signal.aborted) throw error; return ""; });
     await show(id || await findAgain(form, question, begun, made, mine.signal), form);
