@@ -26,6 +26,8 @@ RECORDED = {
     "profile W0": ("transfer",),
     "W0 fallback": ("transfer",),
     "profile W0 fallback": ("transfer",),
+    "served": ("transfer", "served"),
+    "served without cards": ("transfer",),
 }
 """Arms and settings for which the recording holds every reply, under all three seeds."""
 
@@ -53,6 +55,7 @@ def main() -> None:
         kept = REPORTS / "quarry"
         kept.mkdir(parents=True, exist_ok=True)
         shutil.copy(finished.folder / "summary.json", kept / "summary.json")
+        shutil.copy(finished.folder / "report" / "figures" / "headline.svg", kept / "headline.svg")
         page = (finished.folder / "report" / "index.html").read_bytes()
         (kept / "index.html.xz").write_bytes(lzma.compress(page, preset=9))
         print(f"{kept}: {', '.join(finished.left_out) or 'nothing'} left out")

@@ -1,5 +1,6 @@
 """The three-row shop: the smallest database on which a question can be answered wrong and then repaired."""
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ QUESTION = Question(
 WRONG = "SELECT COUNT(*) FROM item WHERE kind = 'hardware'"
 RIGHT = "SELECT COUNT(*) FROM item WHERE kind = 'HW'"
 PROBE = "SELECT DISTINCT kind FROM item"
+PROFILE = re.compile(r"^-- item\..*$", re.MULTILINE)
 
 
 def build(path: Path) -> Path:
@@ -38,13 +40,16 @@ def fenced(*queries: str) -> str:
 
 
 def repairing(messages: Sequence[Message], _: Sampling) -> str:
-    """A model that errs at first, probes when told so, and is right once it has seen what the probes revealed."""
-    system = messages[0].content
+    """A model that errs at first, probes when told so, and is right once it has seen what the probes revealed.
+
+    The profile of the columns is lost on it, so that a story about repair begins with a wrong answer.
+    """
+    system, seen = messages[0].content, PROFILE.sub("", messages[1].content)
     if "debugging" in system or "Explore first" in system:
         return fenced(PROBE, "SELECT price FROM item WHERE name = 'Tea'")
     if system.startswith("You write a compact"):
         return '{"trigger": "kind is filtered", "applicability": "", "negative_guard": "", "lesson": "kind holds HW"}'
-    return fenced(RIGHT if "HW" in messages[1].content or "correcting" in system else WRONG)
+    return fenced(RIGHT if "HW" in seen or "correcting" in system else WRONG)
 
 
 def right(sql: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli_reference import REFERENCE, command_tree, render, walk
+from sqlcrystal.interfaces.cli.tree import RESEARCH
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -57,3 +58,11 @@ def test_every_command_shown_in_a_page_exists_with_its_options(page: Path) -> No
 
 def test_every_command_has_a_sentence_of_help() -> None:
     assert not [name for name, command in COMMANDS.items() if not (command.help or "").strip()]
+
+
+def test_help_keeps_what_is_for_researchers_apart() -> None:
+    command = COMMANDS["sqlcrystal"]
+    text = command.get_help(command.context_class(command, info_name="sqlcrystal", terminal_width=78))
+    for_teams, _, for_researchers = text.partition("For researchers:")
+    assert [line.split()[0] for line in for_researchers.strip().splitlines()] == list(RESEARCH)
+    assert not [line for line in for_teams.splitlines() if line.split()[:1] and line.split()[0] in RESEARCH]

@@ -1,11 +1,9 @@
 """README keeps its promises: the session is what the commands print, pictures and figures are the repository's."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fresh_install import environment_of, named_extras
 from model_endpoints import Handler, serving
 from sqlcrystal.benchmarks.quarry import load
 from sqlcrystal.models.recording import Recording
@@ -51,9 +50,8 @@ def without_chance(text: str) -> str:
 def test_the_session_is_what_the_commands_print(tmp_path: Path) -> None:
     (session,) = re.findall(r"```console\n(\$ sqlcrystal ask.*?)```", README, re.S)
     shutil.copy(load().locations["payroll"], tmp_path / "payroll.sqlite")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with recorded_endpoint() as model:
-        settings = {**os.environ, "PATH": path, "SQLCRYSTAL_MODEL": model, "SQLCRYSTAL_CACHE": str(tmp_path / "cache")}
+        settings = environment_of(named_extras(README), tmp_path / "cache", SQLCRYSTAL_MODEL=model)
         for step in re.split(r"^\$ ", session, flags=re.M)[1:]:
             command, _, told = step.partition("\n")
             done = subprocess.run(

@@ -1,13 +1,16 @@
 """Name → implementation tables; the only registry. An arm has one spelling: its class's, in study files and tables."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from sqlcrystal.acquisition.explore import Explore, Exploring
+from sqlcrystal.acquisition.from_log import FromLog
 from sqlcrystal.acquisition.repair import BUDGET, FirstTry, NamedSource
 from sqlcrystal.acquisition.resampling import Resample, SelfVote
 from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union, UnionLook
-from sqlcrystal.admission.verifiers import EngineSignal, Judge, Noisy, Oracle, Ungated
+from sqlcrystal.acquisition.spelling import SpelledThenLook, SpelledThenOneBit
+from sqlcrystal.admission.verifiers import EngineSignal, Judge, Noisy, Oracle, RoundTrip, Ungated
 from sqlcrystal.consumption.controls import Foreign, Nothing, Random, SchemaSimilar
 from sqlcrystal.consumption.dense import Dense, Mmr, Payload
 from sqlcrystal.consumption.lexical import Bm25
@@ -15,6 +18,7 @@ from sqlcrystal.consumption.retriever import NamedRetriever, Reach
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Check, Database, LanguageModel, Retriever, Solver, Source, Verifier, Writer
+from sqlcrystal.solving.consensus import Consensus
 from sqlcrystal.solving.fallback import Fallback
 from sqlcrystal.solving.profile import Profiled, ProfiledFallback
 from sqlcrystal.solving.solver import GREEDY, ChainOfThought, NamedSolver, SingleShot
@@ -25,6 +29,7 @@ from sqlcrystal.writing.diff_writers import Anchor, Diff, DiffGuard, DiffMode
 from sqlcrystal.writing.ingredients import Joins, Names, Placebo, QuestionOnly, Skeleton, Values
 
 Implementation = TypeVar("Implementation")
+_LOG = re.compile(rf"{FromLog.name}(?::(\d+(?:\.\d+)?)%)?")
 
 
 class Named(Protocol):
@@ -48,6 +53,7 @@ SOLVERS: dict[str, type[NamedSolver]] = by_name(
     Profiled,
     Fallback,
     ProfiledFallback,
+    Consensus,
 )
 
 SOURCES: dict[str, type[NamedSource]] = by_name(
@@ -60,7 +66,11 @@ SOURCES: dict[str, type[NamedSource]] = by_name(
     Union,
     UnionLook,
     Explore,
+    SpelledThenLook,
+    SpelledThenOneBit,
 )
+SERVED_SOURCES = {"allowed": SpelledThenLook.name, "never": SpelledThenOneBit.name}
+"""How the service repairs, by whether values may leave the database; the setting `served` measures the first."""
 
 WRITERS: dict[str, type[CardWriter]] = by_name(
     Verbatim,
@@ -107,6 +117,8 @@ class Bench(NamedTuple):
     judge: Judge
     rate: float = 0.0
     seed: int = 0
+    logged: str = ""
+    """The query of a log, where the episode starts from one."""
 
     def bit(self, sql: str) -> bool:
         """Ask the judge."""
@@ -144,6 +156,14 @@ REGIMES: dict[str, RegimeKind] = {
         "checked by what the database engine shows, without an oracle",
         lambda bench: Regime(bench.looks_sound, bench.looks_sound, EngineSignal(bench.database)),
     ),
+    RoundTrip.signal: RegimeKind(
+        "checked by a round trip: its question, asked again, leads back to the same rows",
+        lambda bench: Regime(
+            lambda _: False,
+            lambda sql: RoundTrip(bench.database).leads_back(sql, bench.logged),
+            RoundTrip(bench.database),
+        ),
+    ),
 }
 
 
@@ -160,8 +180,26 @@ def solver(name: str, *, model: LanguageModel, database: Database, sampling: Sam
     return kind.of(model, database, sampling=sampling or GREEDY, header_of=header)
 
 
-def source(name: str, *, model: LanguageModel, database: Database, budget: int = BUDGET) -> Source:
-    """Make a source by name, with its attempt budget K."""
+def log_share(source: str) -> float | None:
+    """Tell the share of a log that is wrong or stale, where a source starts from one: `log:30%` is 0.3, `log` is 0."""
+    found = _LOG.fullmatch(source)
+    return float(found[1] or 0) / 100 if found else None
+
+
+def source(
+    name: str,
+    *,
+    model: LanguageModel,
+    database: Database,
+    budget: int = BUDGET,
+    sampling: Sampling | None = None,
+) -> Source:
+    """Make a source by name, with its attempt budget K; `sampling` is for one that starts from a log.
+
+    No table lists that one: the others start from a question, and make an effort of its first attempt.
+    """
+    if log_share(name) is not None:
+        return FromLog.of(model, database, budget=budget, sampling=sampling or GREEDY)
     return choose(SOURCES, "source", name).of(model, database, budget=budget)
 
 

@@ -4,6 +4,7 @@ SqlcrystalError
 ├── UserError              a mistake the user can mend: one line, exit code 2
 │   ├── ConfigError        an unknown name or a bad value in a setting, study file or flag
 │   ├── NotFound           an answer, card, proposal, database or token that is not there, or not for this caller
+│   ├── NotAQuestion       a greeting, an order to change data, or a question about something else: no SQL is made up
 │   ├── Forbidden          an action that the caller's scopes do not allow
 │   ├── Contradicted       a confirmation that a near card speaks against; the same again with consent is done
 │   └── DataError          a file that is missing, broken or does not fit the benchmark
@@ -23,10 +24,21 @@ SQL that fails is none of these: it is a finding (`types.Failure`).
 """
 
 from collections.abc import Iterable
+from typing import Self
 
 
 class SqlcrystalError(Exception):
     """Anything this package raises on purpose."""
+
+    def hinting(self, hint: str) -> Self:
+        """Add what to type: the command line and tracebacks show it, pages and HTTP do not."""
+        self.add_note(hint)
+        return self
+
+    @property
+    def line(self) -> str:
+        """Write it for the command line, with what to type."""
+        return "; ".join([str(self), *getattr(self, "__notes__", ())])
 
 
 class UserError(SqlcrystalError):
@@ -44,6 +56,10 @@ class ConfigError(UserError):
 
 class NotFound(UserError):
     """No such thing, or none that this caller may know of."""
+
+
+class NotAQuestion(UserError):
+    """A text that asks nothing of the database; its message is the sentence that answers it."""
 
 
 class Forbidden(UserError):

@@ -2,9 +2,10 @@
 
 read: a follow-up → a question that stands alone.  answer: retrieve → solve → execute.
 repair: trigger → acquire.  admit: verify → write.  learn: repair → admit.
+serve: answer → repair on the engine's signs → the SQL that stands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -23,6 +24,7 @@ from sqlcrystal.types import (
     Question,
     Rejected,
     Retrieved,
+    Rows,
     Written,
 )
 
@@ -84,6 +86,42 @@ def repair(attempt: Attempt, *, trigger: Check, source: Source, accept: Check) -
     """Let the source work on an attempt; the trigger says whether it is right as it is."""
     right = attempt.sql is not None and trigger(attempt.sql)
     return source.acquire(attempt, right=right, accept=accept)
+
+
+class Served(Struct, frozen=True, kw_only=True):
+    """An answer as people get it: the first one, all that repair made of it, and the SQL that stands."""
+
+    answer: Answer
+    effort: Effort
+    sql: str | None
+
+
+def serve(
+    question: Question,
+    *,
+    memory: Memory,
+    solver: Solver,
+    source: Source,
+    database: Database,
+    sound: Check,
+    on_draft: Callable[[Answer], None] = lambda _: None,
+) -> Served:
+    """Answer, and repair on the engine's signs alone; `on_draft` sees the answer that a repair may still replace."""
+    draft = answer(question, memory=memory, solver=solver, database=database)
+    on_draft(draft)
+    effort = repair(draft.attempt, trigger=sound, source=source, accept=sound)
+    return Served(answer=draft, effort=effort, sql=standing(effort, database))
+
+
+def standing(effort: Effort, database: Database) -> str | None:
+    """Choose the accepted candidate; or else the attempt, unless it does not run and the last candidate does."""
+    first = effort.attempt.sql
+    if effort.episode is not None:
+        return effort.episode.sql
+    if first is not None and isinstance(database.execute(first), Rows):
+        return first
+    ran = [spent.sql for spent in effort.rounds if spent.sql is not None and isinstance(spent.execution, Rows)]
+    return ran[-1] if ran else first
 
 
 def admit(episode: Episode, *, verifier: Verifier, writer: Writer) -> tuple[Admitted | Rejected, Written | None]:

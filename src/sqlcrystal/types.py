@@ -119,7 +119,7 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """One request with its reply; `purpose` is read, solve, probe, revise, sample, explore or capsule."""
+    """One request with its reply; `purpose` is read, solve, probe, revise, sample, explore, word or capsule."""
 
     purpose: str
     messages: tuple[Message, ...]
@@ -130,6 +130,15 @@ class Call(Struct, frozen=True, kw_only=True):
 # ── from attempt to card ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class View(Struct, frozen=True, kw_only=True):
+    """One of several answers to a question: its SQL, whether no sign of trouble shows, and the number of its result."""
+
+    sql: str | None
+    sound: bool
+    result: int
+    """Views with the same number returned the same rows; a view that failed has a number of its own."""
+
+
 class Attempt(Struct, frozen=True, kw_only=True):
     """The solver's first answer with every call it took; `sql` is None when the reply held no SQL."""
 
@@ -137,6 +146,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     calls: tuple[Call, ...]
     sql: str | None
     cards: tuple[CardId, ...] = ()
+    views: tuple[View, ...] = ()
+    """All answers that it was chosen from, in the order they were asked for; empty where only one was."""
 
     @property
     def call(self) -> Call:

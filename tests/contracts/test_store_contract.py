@@ -20,6 +20,7 @@ from sqlcrystal.bank import (
     migrations,
 )
 from sqlcrystal.bank.backend import open_backend
+from sqlcrystal.bank.records import Drawn
 from sqlcrystal.bank.tables import metadata
 from sqlcrystal.errors import BankError, ConfigError, SqlcrystalError
 from sqlcrystal.types import Admission, CardId, CardStatus
@@ -204,6 +205,40 @@ def test_what_waits_comes_most_useful_first_and_a_verdict_takes_it_off(store: St
     assert [entry.answer.id for entry in store.answers.waiting(limit=2)] == ["answer-3", "answer-2"]
     store.decisions.decide("answer-5", Verdict.UNDONE, by="ada", signal="user")
     assert store.answers.waiting()[0].answer.id == "answer-5"
+
+
+def test_what_chance_chose_waits_first_and_a_later_answer_does_not_take_its_place(store: Store) -> None:
+    for number, question in enumerate(("often", "often", "chosen", "chosen")):
+        store.answers.save(answer(number, question=question, audit=number == 2))
+    store.answers.save(answer(8, question="elsewhere", database="bar", audit=True))
+    waiting = store.answers.waiting(database="shop")
+    assert [(entry.answer.id, entry.asked) for entry in waiting] == [("answer-2", 2), ("answer-1", 2), ("answer-3", 2)]
+    assert [entry.answer.id for entry in store.answers.waiting(limit=1)] == ["answer-2"]
+    assert store.answers.audited_on("2026-03-01", database="shop", question="CHOSEN?")
+    assert not store.answers.audited_on("2026-03-02", database="shop", question="chosen")
+    store.decisions.decide("answer-2", Verdict.REJECTED, by="ada", signal="user")
+    assert [entry.answer.id for entry in store.answers.waiting(database="shop")] == ["answer-1", "answer-3"]
+
+
+def test_drawn_questions_are_counted_once_a_day_whether_judged_or_not(store: Store) -> None:
+    for number, question in enumerate(("judged once", "judged once", "never judged", "in trouble")):
+        trouble = question == "in trouble"
+        store.answers.save(answer(number, question=question, share=0.5, audit=trouble, trouble=trouble))
+    store.answers.save(answer(7, question="not drawn"))
+    store.answers.save(answer(8, question="alike", share=0.5, memory=False, result_digest="same"))
+    store.answers.save(answer(9, question="alike", share=0.5, twin_of="answer-8", result_digest="same"))
+    store.decisions.decide("answer-1", Verdict.CONFIRMED, by="ada", signal="user")
+
+    def told(kinds: list[Drawn]) -> list[tuple[object, ...]]:
+        return [(kind.memory, kind.both, kind.settled, kind.trouble, kind.asked, kind.judged) for kind in kinds]
+
+    assert told(store.answers.drawn("shop")) == [
+        (False, True, True, None, 1, 0),
+        (True, False, False, False, 2, 1),
+        (True, False, False, True, 1, 0),
+    ]
+    assert told(store.answers.drawn("shop", audit=True)) == [(True, False, False, True, 1, 0)]
+    assert store.answers.drawn("shop", since="2026-03-02") == []
 
 
 def test_live_measurement_sees_each_arm_with_its_verdicts_and_costs(store: Store) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sqlcrystal.interfaces.web.charts import chart
+from sqlcrystal.interfaces.web.charts import charts
 from sqlcrystal.interfaces.web.differences import side_by_side
 from sqlcrystal.interfaces.web.tables import TableView
 from sqlcrystal.interfaces.web.text import (
@@ -21,8 +21,10 @@ MONTHS = [(f"2012-{month:02d}", 10.0 * month, month) for month in range(1, 13)]
 
 
 def drawn(columns: list[str], rows: list[Any], *, truncated: bool = False) -> str:
-    found = chart(columns, rows, truncated=truncated)
-    return "" if found is None else "line" if "<polyline" in found else "bars"
+    """The ways that the rows may be drawn in; only a line is drawn as one."""
+    found = charts(columns, rows, truncated=truncated)
+    assert [way for way, markup in found.items() if "<polyline" in markup] == [way for way in found if way == "line"]
+    return " ".join(found)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,9 @@ def drawn(columns: list[str], rows: list[Any], *, truncated: bool = False) -> st
     [
         (["artist", "sales"], [("U2", 3.5), ("Queen", 2)], "bars"),
         (["month", "sales", "pieces"], MONTHS, "line"),
-        (["year", "sales"], [(2010, 1.0), (2011, 2.0), (2012, 1.5)], "line"),
+        (["year", "sales"], [(2010, 1.0), (2011, 2.0), (2012, 1.5)], "line bars"),
+        (["month", "sales"], [(10, 1.0), (9, 2.0), (11, 1.5)], "line bars"),
+        (["month", "sales"], [(10, 1.0), (99, 2.0), (11, 1.5)], ""),
         (["year", "sales"], [(2010, 1.0), (2011, 2.0)], "bars"),
         (["artist", "id"], [("U2", 1), ("Queen", 2)], ""),
         (["artist", "year"], [("U2", 1999), ("Queen", 2000)], ""),
@@ -50,7 +54,7 @@ def test_rows_that_are_not_all_here_get_no_chart() -> None:
 
 
 def test_several_lines_have_a_legend_and_a_phone_has_a_drawing_of_its_own() -> None:
-    found = str(chart(["month", "sales", "pieces"], MONTHS, truncated=False))
+    found = str(charts(["month", "sales", "pieces"], MONTHS, truncated=False)["line"])
     assert found.count("<svg") == 2
     assert 'width="332"' in found
     assert ">sales</text>" in found
@@ -104,13 +108,15 @@ def test_a_bare_function_call_is_no_heading(column: str, words: str) -> None:
     assert heading(column) == words
 
 
-def test_a_line_that_does_not_begin_at_zero_says_so_and_its_points_tell_their_value() -> None:
-    high = str(chart(["year", "sales"], [(2010, 100.0), (2011, 120.0), (2012, 110.5)], truncated=False))
-    assert "does not begin at 0" in high
-    assert "<title>2012: 110.5</title>" in high
-    assert "does not begin at 0" not in str(
-        chart(["year", "sales"], [(2010, 0.0), (2011, 2.0), (2012, 1.5)], truncated=False)
-    )
+def test_a_line_that_does_not_begin_at_zero_shows_it_and_its_points_tell_their_value() -> None:
+    high = charts(["year", "sales"], [(2012, 110.5), (2010, 100.0), (2011, 120.0)], truncated=False)
+    assert "does not begin at 0" in high["line"]
+    assert 'class="break"' in high["line"]
+    assert ">2012: 110.5</text>" in high["line"]
+    assert high["line"].index(">2010: 100.0<") < high["line"].index(">2012: 110.5<")
+    assert "does not begin at 0" not in high["bars"]
+    from_zero = charts(["year", "sales"], [(2010, 0.0), (2011, 2.0), (2012, 1.5)], truncated=False)
+    assert "does not begin at 0" not in from_zero["line"]
 
 
 def test_the_largest_of_one_measure_is_named_unless_two_share_it() -> None:

@@ -1,10 +1,10 @@
-"""The tutorial of `score` runs as it is written."""
+"""The tutorial of `score` runs as it is written, on an install of what it says."""
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
+
+from fresh_install import environment_of, named_extras
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "score.md"
 
@@ -12,8 +12,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "score.md"
 def test_the_first_section_of_the_tutorial_runs_and_ends_at_50_percent(tmp_path: Path) -> None:
     section = PAGE.read_text(encoding="utf-8").split("## A published benchmark")[0]
     script = "\n".join(re.findall(r"```sh\n(.*?)```", section, re.S))
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "SQLCRYSTAL_CACHE": str(tmp_path / "cache")}
+    environment = environment_of(named_extras(section), tmp_path / "cache")
     done = subprocess.run(
         ["bash", "-e"],
         input=script,

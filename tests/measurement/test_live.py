@@ -132,6 +132,28 @@ def test_users_who_judge_wrong_answers_less_make_a_lift_of_nothing() -> None:
     assert seen.holds(0.0) < 0.5
 
 
+@pytest.mark.parametrize("wrong", [(0.25, 0.5), (0.5, 0.25)])
+def test_an_audit_that_people_ignore_covers_the_truth_and_is_as_wide_as_the_worst_case(
+    wrong: tuple[float, float],
+) -> None:
+    heeded, ignored = (
+        simulate_months(replace(CHOOSY, judged_wrong=wrong, heeds=heeds), months=100, rng=np.random.default_rng(8))
+        for heeds in (True, False)
+    )
+    assert held(ignored.audited, 0.0) >= 0.95
+    widths = [float(np.median((seen.audited.high - seen.audited.low)[:, -1])) for seen in (heeded, ignored)]
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_who_judges_all_alike_is_warned_of_nothing_and_who_does_not_is_warned() -> None:
+    alike, choosy = (
+        simulate_months(replace(CHOOSY, judged_wrong=wrong), months=100, rng=np.random.default_rng(9))
+        for wrong in (None, (0.1, 0.5))
+    )
+    assert np.mean(alike.warned) <= 0.05
+    assert np.mean(choosy.warned) >= 0.95
+
+
 @pytest.mark.parametrize("lift", [0.06, 0.0])
 @pytest.mark.parametrize("wrong", [(0.25, 0.5), (0.25, 0.25), (0.5, 0.25)])
 @pytest.mark.parametrize("both", [False, True])

@@ -242,3 +242,13 @@ def test_a_confirmatory_contrast_is_planned_within_its_family(pilot: Path) -> No
 def test_an_arm_that_the_pilot_lacks_is_named_with_the_choices(pilot: Path) -> None:
     with pytest.raises(ConfigError, match="W9"):
         pilot_truth(pilot, "none,W9")
+
+
+def test_folds_that_hold_every_question_out_once_tell_smaller_lifts_than_three_seeds(paper: Truth) -> None:
+    def detectable(**design: float) -> float:
+        planned = PlannedStudy(databases=11, questions=60, lift_pp=4.0, spread_pp=0.0, **design)  # type: ignore[arg-type]
+        found = forecast(paper, planned).detectable_pp
+        assert found is not None
+        return found
+
+    assert detectable(seeds=1, held_out=1.0, folds=5) < detectable(seeds=3, held_out=0.3)

@@ -87,6 +87,7 @@ DOORS = (
     Door("GET", "/bank/{card}", ASK),
     Door("POST", "/bank/{card}/disable", MANAGE),
     Door("GET", "/value", ANYBODY),
+    Door("POST", "/value/measure", MANAGE, form={"database": "shop", "kind": "off"}),
     Door("GET", "/value/cards.csv?database=shop", ASK),
     Door("GET", "/api/value?database=shop", ASK),
     Door("GET", "/studies", OWNER),

@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cardbox import HashingEmbedder
 from cli_reference import command_tree
+from fresh_install import environment_of, named_extras
 from running_service import ASKED, serving, two_shops
 from servers import new_postgres_database, running_postgres
+from shop import RIGHT, build, fenced
+from sqlcrystal.config import read_team
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving import Crystal
 
@@ -77,6 +81,36 @@ def test_systemd_finds_nothing_to_complain_of_but_the_missing_program() -> None:
     ).stderr
     about_it = [line for line in complaints.splitlines() if UNIT.name in line]
     assert [line for line in about_it if "is not executable" not in line] == []
+
+
+def ours(page: str) -> list[str]:
+    """The page's command lines that need neither a container nor a server of PostgreSQL, as they are written."""
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.S) for line in block.splitlines()]
+    said = [line.partition("docker compose exec server ")[2] or line for line in lines]
+    said += re.findall(r"`(sqlcrystal cards check[^`]*)`", page)
+    programs = ("sqlcrystal ", *(["sqlite3 "] if shutil.which("sqlite3") else []))
+    return [line for line in said if line.startswith(programs)]
+
+
+def test_the_commands_of_the_page_run_as_written_on_what_it_installs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "cookbook" / "deploy.md").read_text(encoding="utf-8")
+    settings = tmp_path / "sqlcrystal.toml"
+    settings.write_text(f'[databases.shop]\nurl = "{build(tmp_path / "shop.sqlite").name}"\n')
+    with Crystal(read_team(settings), model=ScriptedModel([fenced(RIGHT)]), embedder=HashingEmbedder()) as crystal:
+        crystal.confirm(crystal.ask(ASKED))
+    commands = ours(page)
+    assert [command.split()[1:3] for command in commands if command.startswith("sqlcrystal")] == [
+        ["token", "create"],
+        ["cards", "export"],
+        ["cards", "check"],
+    ]
+    environment = environment_of(named_extras(page), tmp_path / "cache")
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (command, done.stderr)
+    assert (tmp_path / "cards.jsonl").read_text().count("\n") == 1
 
 
 def banked(crystal: Crystal) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from running_service import ASKED, SIBLING, Service, serving
 from shop import RIGHT, fenced
+from sqlcrystal.errors import ModelRefusedAccess
 from sqlcrystal.interfaces.server.logs import JsonLines
 from sqlcrystal.interfaces.server.settings import ServerSettings
 
@@ -148,6 +149,23 @@ def test_a_stopping_server_finishes_the_answer_under_way(tmp_path: Path) -> None
             while not service.model.prompts:
                 time.sleep(0.01)
         assert asked.result()["rows"] == [[2]]
+
+
+def test_an_error_over_http_names_the_choices_and_no_flag_or_command(tmp_path: Path) -> None:
+    def refused(_: object, __: object) -> str:
+        raise ModelRefusedAccess("http://127.0.0.1:1: HTTP 401 (no key was sent)").hinting("name it with --api-key-env")
+
+    with serving(tmp_path, script=refused) as running, running.client() as client, running.client("manage") as manager:
+        token = {"person": "owner", "databases": ["shop"], "scopes": ["ask"]}
+        told = [
+            client.post("/api/ask", json={"question": ASKED}),
+            client.post("/api/ask", json={"question": ASKED, "database": "shop"}),
+            manager.post("/api/tokens", json=token),
+            client.get("/api/answers/none"),
+        ]
+    assert [reply.status_code for reply in told] == [422, 502, 403, 404]
+    assert "shop, store" in told[0].json()["detail"]
+    assert [reply.text for reply in told if "--" in reply.text or "sqlcrystal " in reply.text] == []
 
 
 def test_logs_hold_no_question_value_or_token(service: Service, caplog: pytest.LogCaptureFixture) -> None:

@@ -62,7 +62,7 @@ def test_a_days_work(browser: Any, service: Service, width: int, scheme: str) ->
     page.open("/")
     page.ask("What is the price of every item?")
     tab.keyboard.press("t")
-    assert tab.locator("#chart svg").filter(visible=True).count() == 1
+    assert tab.locator(".chart svg").filter(visible=True).count() == 1
     tab.keyboard.press("c")
     page.says("Confirmed by you")
     tab.keyboard.press("z")

@@ -20,6 +20,9 @@ MANY = (
 )
 LONG = "a text that goes on and on, far beyond what a cell of a table should show at once"
 SQL = {
+    "the hardware by name": "SELECT name FROM item WHERE kind = 'hardware'",
+    "sales by year": "SELECT 2010 AS year, 30.5 AS sales UNION ALL SELECT 2011, 41 UNION ALL SELECT 2012, 35.25",
+    "price of the Bolts": "SELECT price FROM item WHERE name = 'bolts'",
     "one figure": "SELECT COUNT(*) AS items FROM item",
     "nothing": "SELECT name FROM item WHERE kind = 'hardware' AND price > 7 LIMIT 3",
     "a mistake": "SELECT colour FROM item",
@@ -117,7 +120,7 @@ def test_more_rows_than_a_page_are_paged_counted_and_not_drawn(service: Service)
     assert 'aria-rowcount="251"' in first
     assert "Rows 201 to 250 of 250" in last
     assert 'aria-rowindex="202"' in last
-    assert 'id="chart"' not in first
+    assert 'class="chart"' not in first
 
 
 def test_a_long_cell_is_cut_and_holds_the_whole_and_nothing_is_a_word(service: Service) -> None:
@@ -275,3 +278,37 @@ def test_an_error_page_says_what_to_do_next(service: Service) -> None:
         page = client.get("/a/0000000000", headers={"Accept": "text/html"}).text
     assert "may be misspelt" in page
     assert "Ask a question" in page
+
+
+def test_a_value_that_is_almost_there_is_offered_with_the_question_asked_again(service: Service) -> None:
+    page = shown(service, "What is the price of the Bolts?")
+    assert "<code>item.name</code> never holds" in page
+    assert re.search(r'Did you mean <a [^>]*data-fill="What is the price of the Bolt\?"[^>]*>Bolt</a>\?', page)
+
+
+def test_a_value_that_stands_for_a_code_is_put_into_the_sql_by_one_click(service: Service) -> None:
+    page = shown(service, "List the hardware by name")
+    (link,) = re.findall(r'href="(/a/\w+\?edit=1&[^"]*new=HW)"', page)
+    with service.client() as client:
+        edited = unescape(client.get(link).text)
+    assert "kind = 'HW'" in edited.split('<textarea id="edited"')[1].split("</textarea>")[0]
+
+
+@IN_BROWSER[0]
+@pytest.mark.xdist_group("browser")
+def test_rows_are_looked_at_in_each_way_and_a_point_tells_its_value(browser: Any, service: Service) -> None:
+    page = Watched(browser, service, 1280, "light")
+    page.log_in()
+    page.ask("Show sales by year")
+    shown = []
+    for _ in range(3):
+        page.tab.keyboard.press("t")
+        shown.append([each for each in ("line", "bars") if page.tab.locator(f"#chart-{each}").is_visible()])
+        if shown[-1] == ["line"]:
+            point = page.tab.locator("#chart-line svg.at-desk .spot").nth(1)
+            point.locator(".hit").hover()
+            assert point.locator(".tip text").is_visible()
+            assert point.locator(".tip text").text_content() == "2011: 41"
+    assert shown == [["line"], ["bars"], []]
+    assert page.tab.locator("#rows").is_visible()
+    page.context.close()

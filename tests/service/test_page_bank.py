@@ -4,6 +4,7 @@ from html import unescape
 from typing import Any
 
 from running_service import ASKED, SIBLING, Service
+from sqlcrystal.measurement.live import VerdictSelection
 from sqlcrystal.serving.figures import figures, verdict_rates
 from sqlcrystal.serving.value import ArmValue, Value
 from sqlcrystal.types import CardStatus
@@ -85,7 +86,9 @@ def test_nobody_is_shown_the_way_to_a_page_that_refuses_them(service: Service) -
 def value(**given: Any) -> Value:
     nothing: dict[str, Any] = dict.fromkeys(Value.__struct_fields__, 0)
     lift = {"lift_pp": 4.0, "lift_ci_pp": (-3.0, 11.0), "tokens_per_right_answer": 900.0, "enough": False}
-    return Value(**{**nothing, "says": "", "database": "shop", "cards": (), "arms": {}, **lift, **given})
+    apart = VerdictSelection(by_arm_pp=None, by_trouble_pp=None)
+    found = {"selection": apart, "audit": None, "worst_case_pp": None, "warnings": ()}
+    return Value(**{**nothing, "says": "", "database": "shop", "cards": (), "arms": {}, **found, **lift, **given})
 
 
 def test_a_lift_whose_interval_holds_zero_has_no_break_even() -> None:
@@ -104,14 +107,20 @@ def arms(with_memory: tuple[int, int], without: tuple[int, int]) -> dict[str, Ar
     }
 
 
-def test_verdict_rates_come_with_counts_and_say_when_they_differ_beyond_chance() -> None:
-    alike = verdict_rates(value(arms=arms((4120, 1690), (458, 181))))
-    assert alike == (
-        "Verdicts: with cards 41 % (1,690 of 4,120), held out 40 % (181 of 458). "
-        "The two rates do not differ beyond chance."
+def test_verdict_rates_come_with_counts_and_equal_ones_reassure_nobody() -> None:
+    rates = arms((4120, 1690), (458, 181))
+    counts = "Verdicts: with cards 41 % (1,690 of 4,120), held out 40 % (181 of 458)."
+    assert verdict_rates(value(arms=rates, unjudged=59)) == (
+        f"{counts} Even equal rates prove nothing: wrong answers may be judged less often in one arm than in the other."
     )
-    assert "differ beyond chance: one arm" in verdict_rates(value(arms=arms((4120, 3900), (458, 100))))
-    assert "Too few answers" in verdict_rates(value(arms=arms((9, 3), (2, 1))))
+    assert verdict_rates(value(arms=rates)) == counts  # all that would tell is judged
+
+
+def test_the_bounds_over_all_answers_stand_beside_a_lift_among_the_judged() -> None:
+    lift, bounds, *_ = figures(value(worst_case_pp=(-20.0, 31.0), unjudged=25.0))
+    assert lift.words.startswith("among judged answers, ")
+    assert (bounds.name, bounds.figure) == ("Lift over all answers", "-20 to +31 points")
+    assert "25 % that nobody judged" in bounds.words
 
 
 class TestInTheBrowser:

@@ -1,5 +1,6 @@
 """How the page behaves in a real browser: nothing jumps, nothing sticks out, every deed has a key, drafts survive."""
 
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from running_service import ASKED, Service, serving
-from shop import RIGHT, fenced
+from shop import RIGHT, WRONG, fenced
 from sqlcrystal.errors import ModelUnavailable
 from sqlcrystal.types import Message, Sampling
 from watched_tab import IN_BROWSER, Watched
@@ -22,10 +23,17 @@ SMALL = """() => [...document.querySelectorAll("button, .button, select, summary
     .filter(({ box }) => box.width > 0 && (box.height < 43.5 || box.width < 43.5))
     .map(({ box, what }) => `${box.width.toFixed(0)}x${box.height.toFixed(0)} ${what}`)"""
 pytestmark = IN_BROWSER
+CHECKED = threading.Event()
+"""Until it is set, the repair of a first answer goes on."""
 
 
 def replying(messages: Sequence[Message], _: Sampling) -> str:
     asked = messages[-1].content.rsplit("[Question]", 1)[-1]
+    if any("hardware checked" in message.content for message in messages):
+        if not any(word in messages[0].content for word in ("debugging", "Explore first", "correcting")):
+            return fenced(WRONG)
+        CHECKED.wait(60)
+        return fenced(RIGHT)
     if "Fail" in asked:
         raise ModelUnavailable("the model at http://127.0.0.1:1 did not answer")
     if "slowly" in asked:
@@ -180,7 +188,7 @@ def test_text_of_a_chart_is_readable_in_forced_colours(browser: Any, service: Se
     page.tab.emulate_media(forced_colors="active")
     page.tab.keyboard.press("t")
     colours = "each => [getComputedStyle(each).fill, getComputedStyle(document.body).color]"
-    fill, text = page.tab.locator("#chart svg.at-desk text").first.evaluate(colours)
+    fill, text = page.tab.locator(".chart svg.at-desk text").first.evaluate(colours)
     assert fill == text
     page.context.close()
 
@@ -213,6 +221,17 @@ def test_stop_ends_a_question_and_a_model_that_fails_leaves_a_way_to_try_again(p
     assert page.tab.evaluate("document.activeElement.textContent") == "No answer"
     assert page.tab.get_by_role("button", name="Try again").is_visible()
     assert page.tab.locator("#side details").first.is_visible()  # the history is there again
+
+
+def test_the_first_answer_is_shown_while_it_is_looked_at_again(page: Watched) -> None:
+    page.tab.fill("#question", "Show the hardware checked")
+    page.tab.press("#question", "Enter")
+    page.tab.wait_for_selector(".first-answer:not([hidden])")
+    shown = page.tab.locator(".first-answer").inner_text()
+    CHECKED.set()
+    page.tab.wait_for_selector("#verdict.open")
+    assert "First answer, looked at again: 1 row." in shown
+    assert "0" in shown
 
 
 def test_the_editor_completes_tables_and_columns_and_ask_lists_them(page: Watched) -> None:

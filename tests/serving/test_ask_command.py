@@ -56,6 +56,8 @@ def test_one_command_leads_from_nothing_to_an_answer(run: Run, model: str, folde
         "database": "shop",
         "question": ASKED,
         "sql": RIGHT,
+        "words": "Counts items whose kind is 'HW'.",
+        "unasked": [],
         "columns": ["COUNT(*)"],
         "rows": [[2]],
         "row_count": 1,
@@ -64,17 +66,20 @@ def test_one_command_leads_from_nothing_to_an_answer(run: Run, model: str, folde
         "memory": None,
         "replayed": False,
         "adapted": False,
+        "audit": False,
         "offer": None,
         "verdict": "",
         "card": "",
         "checked": "",
         "repaired": True,
-        "calls": 2,
-        "prompt_tokens": 14,
-        "completion_tokens": 6,
+        "confidence": document["confidence"],
+        "calls": 3,
+        "prompt_tokens": 21,
+        "completion_tokens": 9,
         "seconds": 0,
         "error": "",
     }
+    assert 0 < document["confidence"] < 1
     assert sorted(path.name for path in folder.iterdir()) == ["shop.sqlite", "sqlcrystal.db"]
 
 
@@ -91,7 +96,7 @@ def test_a_person_sees_sql_rows_cards_with_who_vouched_cost_and_id(run: Run, ask
     assert RIGHT in shown
     assert "COUNT(*)\n--------\n       2\n(1 row)" in shown
     assert f"card {card}  1.00  user ada  {ASKED}" in shown
-    assert "1 call, 7 + 3 tokens" in shown
+    assert "1 call, 7 + 3 tokens" in shown  # the query of a card stands at once
     assert "sqlcrystal confirm" in shown
 
 

@@ -1,17 +1,16 @@
-"""The tutorial of the serving loop runs as it is written: shell blocks in bash, Python in Python."""
+"""The tutorial of the serving loop runs as it is written, on an install of what it says: shell in bash, Python too."""
 
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from fresh_install import environment_of, named_extras
 from servers import new_postgres_database, running_postgres
 from serving_endpoint import model_at, scripted_endpoint
-from shop import fenced
+from shop import PROFILE, fenced
 from sqlcrystal.types import Message, Sampling
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "ask.md"
@@ -19,8 +18,8 @@ RIGHT = "SELECT COUNT(*) FROM item WHERE kind = 'HW'"
 
 
 def learner(messages: Sequence[Message], _: Sampling) -> str:
-    """A model that does not know how hardware is spelt until a card, a comment or a probe tells it."""
-    text = messages[-1].content
+    """A model that learns how hardware is spelt from a card, a comment or a probe; the profile is lost on it."""
+    text = PROFILE.sub("", messages[-1].content)
     question = text.rpartition("[Question]")[2]
     if "most expensive" in question:
         return fenced("SELECT kind FROM item ORDER BY price DESC LIMIT 1")
@@ -36,16 +35,20 @@ def blocks(section: str, language: str) -> str:
     return "\n".join(re.findall(rf"```{language}\n(.*?)```", part, re.S))
 
 
-def bash(script: str, folder: Path, **more: str) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    cache = str(folder / "cache")
+def before(section: str) -> str:
+    """The page up to a section: what was installed by then."""
+    return PAGE.read_text(encoding="utf-8").partition(f"## {section}")[0]
+
+
+def bash(script: str, folder: Path, *said: str, **more: str) -> str:
+    """Run a script where only what some parts of the page install is there."""
     done = subprocess.run(
         ["bash", "-e"],
         input=script,
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "PATH": path, "SQLCRYSTAL_CACHE": cache, **more},
+        env=environment_of(named_extras(*said), folder / "cache", **more),
         timeout=280,
         check=False,
     )
@@ -55,7 +58,8 @@ def bash(script: str, folder: Path, **more: str) -> str:
 
 def test_the_sqlite_part_runs_from_an_empty_folder(tmp_path: Path) -> None:
     with scripted_endpoint(learner) as server:
-        shown = bash(blocks("SQLite, without any settings", "sh"), tmp_path, SQLCRYSTAL_MODEL=model_at(server))
+        script = blocks("SQLite, without any settings", "sh")
+        shown = bash(script, tmp_path, before("PostgreSQL"), SQLCRYSTAL_MODEL=model_at(server))
     assert "first attempt: SELECT COUNT(*) FROM item WHERE kind = 'hardware'" in shown
     assert re.search(r"card \w{16}  0\.\d\d  user \S+  How many hardware items are there\?", shown)
     assert f"{RIGHT} AND price > 100" in shown
@@ -79,7 +83,7 @@ def test_the_postgresql_part_runs_after_it_and_python_goes_on(tmp_path: Path, st
         if store == "PostgreSQL":
             settings["STORE_URL"] = new_postgres_database(server, "team")
             script = script.replace("sqlcrystal init ", 'sqlcrystal init --store "$STORE_URL" ')
-        shown = bash(script, tmp_path, **settings)
+        shown = bash(script, tmp_path, before("From Python"), **settings)
     assert (tmp_path / "team" / "sqlcrystal.db").exists() == (store == "SQLite")
     assert "${SHOP_PASSWORD}" in shown
     assert "secret" not in (tmp_path / "team" / "sqlcrystal.toml").read_text()

@@ -11,6 +11,7 @@ from servers import new_postgres_database, running_postgres
 from serving_commands import Done, run_command
 from serving_endpoint import model_at, scripted_endpoint
 from shop import RIGHT, build, repairing
+from sqlcrystal import Crystal
 
 Run = Callable[..., Done]
 
@@ -80,3 +81,20 @@ def test_a_password_stays_out_of_the_file(run: Run, tmp_path: Path, monkeypatch:
     written = tomllib.loads((tmp_path / "sqlcrystal.toml").read_text())
     assert "${SHOP_PASSWORD}" in written["databases"]["shop"]["url"]
     assert "s3cret" not in (tmp_path / "sqlcrystal.toml").read_text()
+
+
+def test_a_privileged_account_that_init_was_told_to_accept_is_accepted_by_ask(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_postgres() as server, scripted_endpoint(repairing) as model:
+        url = new_postgres_database(server, "shop")
+        given = ("--db", f"shop={url}", "--model", model_at(model))
+        refused = run("init", *given)
+        assert (refused.code, "--allow-privileged" in refused.err) == (1, True)
+        monkeypatch.setattr("sqlcrystal.databases._accepted", {"allow-privileged": True})
+        assert run("init", *given).code == 0
+        monkeypatch.setattr("sqlcrystal.databases._accepted", {"allow-privileged": False})
+        written = tomllib.loads((tmp_path / "sqlcrystal.toml").read_text())
+        assert written["databases"]["shop"]["allow_privileged"] is True
+        with Crystal.open(tmp_path / "sqlcrystal.toml") as crystal:
+            assert crystal.run("SELECT 1").rows == ((1,),)

@@ -88,7 +88,8 @@ def logged(heard: io.StringIO) -> Iterator[None]:
 SETTINGS: dict[str, dict[str, object]] = {
     "plain": {},
     "replayed": {"replay": True},
-    "profile and fallback": {"profile": True, "fallback": True},
+    "one answer, no profile": {"profile": False, "choice": "none"},
+    "the choice on signs": {"choice": "signs"},
     "held out": {"hold_out": 0.5},
     "both arms": {"hold_out": 0.5, "both_arms": True},
     "assertion": {"assertion": (AssertionEntry(sql="SELECT 1 FROM {answer}"),)},

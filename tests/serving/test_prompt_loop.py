@@ -89,4 +89,17 @@ def test_sqlcrystal_alone_in_a_terminal_asks_and_remembers_its_lines(tmp_path: P
     os.close(mother)
     assert RIGHT.encode() in shown
     assert b"confirmed: answer" in shown
+    assert b"the model writes SQL" in shown
     assert ASKED in (tmp_path / "cache" / "history").read_text()
+
+
+def test_it_names_its_own_words_and_no_command(say: Say) -> None:
+    shown = say(ASKED) + say("/no it is about tools")
+    assert "right: /yes   wrong: /no" in shown
+    assert "sqlcrystal" not in shown
+
+
+@pytest.mark.parametrize("word", ["help", "HELP", "?", "/help"])
+def test_help_is_no_question(say: Say, crystal: Crystal, word: str) -> None:
+    assert "/yes" in say(word)
+    assert crystal.history() == []

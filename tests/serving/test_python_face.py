@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from shop import QUESTION, RIGHT, SCHEMA, build, fenced, repairing
 from sqlcrystal import AsyncCrystal, Crystal, ServedAnswer
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.databases import open_database
+from sqlcrystal.errors import ConfigError
 from sqlcrystal.models.scripted import ScriptedModel, prompt_text
 from sqlcrystal.serving import Event
 from sqlcrystal.solving.solver import SingleShot
@@ -45,6 +47,29 @@ def test_rows_become_a_pandas_frame_as_they_are() -> None:
 def test_rows_become_a_polars_frame_with_every_column() -> None:
     pytest.importorskip("polars", reason="LOUD: no Polars here, its frames were not looked at")
     assert MIXED.to_polars().to_dict(as_series=False) == {"x": [1, None], "x_2": ["<i>", "b"], "y": ["1", "c"]}
+
+
+def test_a_frame_whose_library_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ConfigError, match="pip install pandas"):
+        MIXED.to_pandas()
+
+
+def test_a_printed_answer_is_short_and_obeys_nothing_in_a_terminal() -> None:
+    many = ServedAnswer(
+        id="a1",
+        database="d",
+        question="q",
+        sql="SELECT x",
+        columns=("x",),
+        rows=(("\x1b[31m",), (None,)) * 9,
+        row_count=18,
+    )
+    assert str(many).splitlines() == [
+        "SELECT x",
+        "18 rows: \\x1b[31m; NULL; \\x1b[31m; …",
+        "answer a1: 0 calls, 0.0 s",
+    ]
 
 
 def test_a_notebook_shows_text_and_never_obeys_it() -> None:
@@ -91,7 +116,7 @@ def test_without_comments_and_hints_a_prompt_is_byte_for_byte_the_studys(tmp_pat
 
     SingleShot(study, database).solve(replace(QUESTION, evidence=""))
     database.close()
-    assert first_prompt(DatabaseEntry(url=str(place)), tmp_path) == prompt_text(study.prompts[0])
+    assert first_prompt(DatabaseEntry(url=str(place), profile=False), tmp_path) == prompt_text(study.prompts[0])
 
 
 def test_views_and_hints_reach_the_prompt(tmp_path: Path) -> None:

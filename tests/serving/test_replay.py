@@ -94,6 +94,15 @@ def test_a_question_with_another_literal_is_offered_the_query_and_not_served_it(
     assert len(crystal.cards()) == 1
 
 
+def test_a_literal_that_its_column_never_holds_is_not_exchanged(tmp_path: Path) -> None:
+    model = ScriptedModel(lambda *_: fenced("SELECT name FROM item WHERE kind = 'HW'"))
+    place = build(tmp_path / "shop.sqlite")
+    with Crystal.over(place, model=model, store=tmp_path / "team.db", embedder=HashingEmbedder()) as crystal:
+        crystal.confirm(crystal.ask("Which items are of kind HW?"), by="ada")
+        offered = [crystal.ask(f"Which items are of kind {kind}?").offer for kind in ("FD", "XX")]
+    assert [offer is not None for offer in offered] == [True, False]
+
+
 def test_a_parameter_that_was_confirmed_is_served_from_then_on(crystal: Crystal, model: ScriptedModel) -> None:
     crystal.confirm(crystal.ask(ASKED), by="ada")
     offer = crystal.ask("Which items cost more than 400?").offer

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -13,10 +15,10 @@ from served_months import serve_month
 from shop import RIGHT, build, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.bank import AnswerRecord, CardUse, Store, Verdict
-from sqlcrystal.bank.records import Judged
 from sqlcrystal.config import DatabaseEntry, Prices, TeamFile
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.serving.asking import audited, held_out
+from sqlcrystal.serving.asking import held_out
+from sqlcrystal.serving.figures import figures
 from sqlcrystal.serving.value import Value, values
 from sqlcrystal.types import CardId, Message, Sampling
 
@@ -107,38 +109,64 @@ def test_where_no_card_comes_up_the_second_arm_costs_nothing(tmp_path: Path) -> 
         (value,) = crystal.value()
         assert (value.measuring_tokens, value.fixed, value.broke) == (0, 0, 0)
         assert isinstance(crystal.workspace.model, ScriptedModel)
-        assert len(crystal.workspace.model.prompts) == 1
+        assert len(crystal.workspace.model.prompts) == 2  # one arm's two views of the database
 
 
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Given(NamedTuple):
+    """So many answers of an arm alike, right, wrong or not judged."""
+
+    times: int
+    memory: bool
+    right: bool | None
+    audit: bool = False
+    trouble: bool | None = None
+    question: str = ""
+
+
+def measured(place: Path, *kinds: Given, share: float = 0.5, cards: int = 0) -> Value:
+    """A store with such answers, and the figures that it gives."""
+    with Store(place) as store, store.transaction():
+        numbers = count()
+        for kind in kinds:
+            for number, _ in zip(numbers, range(kind.times), strict=False):
+                used = tuple(CardUse(CardId(f"c{n}"), 0.9) for n in range(cards)) if kind.memory else ()
+                record = AnswerRecord(
+                    id=f"a{number}",
+                    database="shop",
+                    question=kind.question or f"q {number}",
+                    at=datetime(2026, 3, 1, tzinfo=UTC).isoformat(),
+                    asked_by="ada",
+                    memory=kind.memory,
+                    share=share,
+                    audit=kind.audit,
+                    trouble=kind.trouble,
+                    cards=used,
+                    prompt_tokens=300 if kind.memory else 200,
+                    calls=1,
+                )
+                store.answers.save(record)
+                if kind.right is not None:
+                    verdict = Verdict.CONFIRMED if kind.right else Verdict.REJECTED
+                    store.decisions.decide(record.id, verdict, by="ada", signal="user")
+    with Store(place) as store:
+        (value,) = values(store, prices=Prices(prompt=1.0, completion=2.0))
+        return value
 
 
 def service(
     place: Path, *, right_with: int, with_: int, right_without: int, without: int, share: float = 0.5, cards: int = 0
 ) -> Value:
     """A store with so many judged answers in each arm."""
-    with Store(place) as store, store.transaction():
-        arms = [(True, n < right_with) for n in range(with_)] + [(False, n < right_without) for n in range(without)]
-        for number, (memory, right) in enumerate(arms):
-            used = tuple(CardUse(CardId(f"c{n}"), 0.9) for n in range(cards)) if memory else ()
-            record = AnswerRecord(
-                id=f"a{number}",
-                database="shop",
-                question=f"q {number}",
-                at=datetime(2026, 3, 1, tzinfo=UTC).isoformat(),
-                asked_by="ada",
-                memory=memory,
-                share=share,
-                cards=used,
-                prompt_tokens=300 if memory else 200,
-                calls=1,
-            )
-            store.answers.save(record)
-            verdict = Verdict.CONFIRMED if right else Verdict.REJECTED
-            store.decisions.decide(record.id, verdict, by="ada", signal="user")
-    with Store(place) as store:
-        (value,) = values(store, prices=Prices(prompt=1.0, completion=2.0))
-        return value
+    arms = ((True, right_with, with_), (False, right_without, without))
+    kinds = [
+        Given(number, memory, right)
+        for memory, known, all_ in arms
+        for right, number in ((True, known), (False, all_ - known))
+    ]
+    return measured(place, *kinds, share=share, cards=cards)
 
 
 def test_a_large_lift_is_known_and_its_price_named(tmp_path: Path) -> None:
@@ -169,43 +197,126 @@ def test_a_lift_that_takes_thousands_of_verdicts_is_told_with_what_both_arms_wou
     assert f"both_arms = true and hold_out = 0.5 about {value.paired_needed:,} would do" in value.says
 
 
+def test_before_the_first_verdict_it_is_said_how_many_it_takes(tmp_path: Path) -> None:
+    value = measured(
+        tmp_path / "s.db", Given(8, memory=True, right=None), Given(2, memory=False, right=None), share=0.2
+    )
+    assert (value.needed, value.paired_needed) == (9_339, 3_883)
+    assert "Not enough verdicts yet: 0 so far; about 9,339 more" in value.says
+
+
+JUDGED_ALL = [Given(*kind) for kind in ((150, True, True), (50, True, False), (100, False, True), (100, False, False))]
+
+
 def test_answers_that_nobody_judged_widen_the_worst_case_and_not_the_lift(tmp_path: Path) -> None:
-    judged = service(tmp_path / "s.db", right_with=150, with_=200, right_without=100, without=200)
-    with Store(str(tmp_path / "s.db")) as store:
-        for number in range(100):
-            store.answers.save(
-                AnswerRecord(
-                    id=f"u{number}",
-                    database="shop",
-                    question=f"unjudged {number}",
-                    at=datetime(2026, 3, 1, tzinfo=UTC).isoformat(),
-                    asked_by="ada",
-                    memory=number % 2 == 0,
-                    share=0.5,
-                )
-            )
-        (value,) = values(store, prices=Prices())
+    judged = measured(tmp_path / "all.db", *JUDGED_ALL)
+    value = measured(tmp_path / "some.db", *JUDGED_ALL, Given(50, True, None), Given(50, False, None))
     assert value.lift_ci_pp == judged.lift_ci_pp == judged.worst_case_pp
+    assert (judged.unjudged, value.unjudged) == (0, 20)
     assert value.worst_case_pp is not None
     assert value.lift_ci_pp is not None
     assert value.worst_case_pp[0] < value.lift_ci_pp[0] - 10
     assert value.worst_case_pp[1] > value.lift_ci_pp[1] + 10
+    assert "among the answers that were judged" in value.says
+    assert "among the answers that were judged" not in judged.says
 
 
-def test_the_audited_lift_rests_on_the_answers_that_chance_chose(tmp_path: Path) -> None:
-    service(tmp_path / "s.db", right_with=150, with_=200, right_without=100, without=200)
+def test_a_question_asked_again_after_its_verdict_is_no_unjudged_one(tmp_path: Path) -> None:
+    again = [Given(1, True, right, question="asked again") for right in (True, None, None)]
+    value = measured(tmp_path / "s.db", *JUDGED_ALL, *again)
+    assert value.unjudged == 0
 
-    def chosen(judged: Judged) -> bool:
-        return audited(seed=1, database=judged.database, key=judged.question_key, day=judged.at[:10], share=0.3)
 
-    with Store(str(tmp_path / "s.db")) as store:
-        (value,) = values(store, prices=Prices(), audited=chosen)
-        (alone,) = values(store, prices=Prices(), audited=lambda _: False)
-    assert value.audit_lift_pp is not None
-    assert value.audit_ci_pp is not None
+def test_the_worst_case_is_known_where_one_share_after_the_other_was_held_out(tmp_path: Path) -> None:
+    measured(tmp_path / "s.db", *JUDGED_ALL, share=0.5)
+    with Store(tmp_path / "s.db") as store, store.transaction():
+        for number in range(40):
+            memory = number % 2 == 0
+            record = AnswerRecord(
+                id=f"later {number}",
+                database="shop",
+                question=f"later {number}",
+                at="2026-03-02T00:00:00+00:00",
+                asked_by="ada",
+                memory=memory,
+                share=0.2,
+            )
+            store.answers.save(record)
+    with Store(tmp_path / "s.db") as store:
+        (value,) = values(store, prices=Prices())
+    assert value.worst_case_pp is not None
+    assert value.unjudged == pytest.approx(100 * 40 / 440, abs=0.01)
+
+
+def selective(*, wrong_with: int, wrong_without: int, audit: int = 0) -> list[Given]:
+    """A memory worth nothing: 200 of 400 answers of either arm are right, half of which are judged, and some wrong."""
+    kinds = []
+    for memory, wrong in ((True, wrong_with), (False, wrong_without)):
+        kinds += [Given(100, memory, True), Given(100, memory, None), Given(wrong, memory, False)]
+        kinds += [Given(200 - wrong, memory, None, trouble=True)]
+        kinds += [Given(audit, memory, right, audit=True) for right in (True, False)]
+    return kinds
+
+
+def test_a_lift_that_is_made_by_the_choice_of_what_to_judge_is_not_claimed(tmp_path: Path) -> None:
+    value = measured(tmp_path / "s.db", *selective(wrong_with=25, wrong_without=100))
     assert value.lift_ci_pp is not None
-    assert value.audit_ci_pp[1] - value.audit_ci_pp[0] > value.lift_ci_pp[1] - value.lift_ci_pp[0]
-    assert (alone.audit_lift_pp, alone.audit_ci_pp) == (None, None)
+    assert value.worst_case_pp is not None
+    assert value.lift_ci_pp[0] > 10  # memory is worth nothing
+    assert value.worst_case_pp[0] < 0 < value.worst_case_pp[1]
+    assert value.selection.by_arm_pp == pytest.approx(-18.75)
+    assert (value.enough, value.needed) == (False, None)
+    assert value.says.startswith("Not known: +30.0 points")
+    assert "audit = 0.05" in value.says
+    assert value.warnings[0].startswith("Answers with memory are judged 19 points less often than the others")
+    assert "not while the lift may be" in figures(value)[-1].words
+
+
+def test_rates_that_differ_by_sign_of_trouble_are_a_warning(tmp_path: Path) -> None:
+    kinds = [Given(90, memory, True, trouble=False) for memory in (True, False)]
+    kinds += [Given(10, memory, False, trouble=True) for memory in (True, False)]
+    kinds += [Given(90, memory, None, trouble=True) for memory in (True, False)]
+    value = measured(tmp_path / "s.db", *kinds)
+    assert value.selection.by_arm_pp is None
+    assert value.selection.by_trouble_pp == pytest.approx(-90)
+    assert value.warnings == (
+        "Answers that show a sign of trouble are judged 90 points less often than the others, beyond chance: the lift "
+        "may be that choice.",
+    )
+
+
+def test_the_audit_contradicts_a_lift_that_equal_verdict_rates_hide(tmp_path: Path) -> None:
+    kinds = [Given(180, True, True), Given(20, True, False), Given(20, False, True), Given(180, False, False)]
+    kinds += [Given(200, memory, None) for memory in (True, False)]
+    kinds += [Given(40, memory, right, audit=True) for memory in (True, False) for right in (True, False)]
+    value = measured(tmp_path / "s.db", *kinds)
+    assert not value.selection.selective
+    assert value.audit is not None
+    assert (value.audit.drawn, value.audit.judged, value.audit.lift_pp) == (160, 160, 0)
+    assert value.audit.lift_ci_pp is not None
+    assert value.audit.lift_ci_pp[0] < 0 < value.audit.lift_ci_pp[1]
+    assert value.warnings[-1].startswith("The audit does not hold the lift among judged answers")
+
+
+def test_answers_that_chance_chose_and_nobody_judged_widen_the_audit_and_are_counted(tmp_path: Path) -> None:
+    kinds = [Given(30, memory, right, audit=True) for memory in (True, False) for right in (True, False)]
+    whole = measured(tmp_path / "whole.db", *kinds)
+    value = measured(tmp_path / "some.db", *kinds, Given(6, True, None, audit=True))
+    assert whole.audit is not None
+    assert whole.audit.lift_ci_pp == whole.lift_ci_pp
+    assert value.audit is not None
+    assert value.audit.lift_ci_pp is not None
+    assert whole.audit.lift_ci_pp is not None
+    assert (value.audit.drawn, value.audit.judged) == (126, 120)
+    assert value.audit.lift_ci_pp[0] < whole.audit.lift_ci_pp[0]
+    assert value.warnings[0].startswith("6 of 126 answers that chance chose to be judged still wait")
+    assert figures(value)[2].words.endswith("120 of 126 that chance chose are judged")
+
+
+def test_without_an_audit_no_audited_lift_is_given(tmp_path: Path) -> None:
+    value = measured(tmp_path / "s.db", *JUDGED_ALL)
+    assert (value.audit, value.warnings) == (None, ())
+    assert [figure.name for figure in figures(value)][:2] == ["Lift", "Fixed, broke"]
 
 
 def test_nothing_held_out_is_said_to_compare_nothing(tmp_path: Path) -> None:

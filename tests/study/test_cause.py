@@ -1,6 +1,8 @@
 """Card-level cause: a change is asked again without each card, and cards that harm are retired by collection alone."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from sqlcrystal.config import parse_study
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.ledger.records import Ledger, Outcome
 from sqlcrystal.measurement.cause import card_effects, flip_causes, harmful
-from sqlcrystal.planning.plan import plan_study
+from sqlcrystal.planning.plan import StudyPlan, plan_study
 from sqlcrystal.study.design import design
 from sqlcrystal.study.opening import Finished, run_study
 from sqlcrystal.study.report.document import make_document
@@ -35,6 +37,7 @@ class Suggestible(Player):
         return f"```sql\n{case.sql}\n```" if 1 in moods else said
 
 
+NONE = {"name": "none", "retriever": "none"}
 SETTINGS = ["transfer", "cause", "collection-cause"]
 
 
@@ -45,7 +48,7 @@ def study(**keys: Any) -> Any:
         "seeds": [42, 7],
         "max_tokens": 384,
         "default": {"name": "W0", "k": 3, "settings": SETTINGS},
-        "arm": [{"name": "none", "retriever": "none"}, {"name": "retired", "bank": "retire:W0"}],
+        "arm": [NONE, {"name": "retired", "bank": "retire:W0"}],
         "contrast": [{"a": "none", "b": "W0", "confirmatory": True}, {"a": "W0", "b": "retired"}],
     }
     return parse_study({**document, **keys})
@@ -105,11 +108,48 @@ def test_a_finished_study_is_planned_without_another_call(finished: Finished) ->
     assert plan.calls == 0
 
 
-def test_a_plan_before_the_first_call_guesses_that_some_answers_change() -> None:
+def shares(plan: StudyPlan) -> dict[str, float]:
+    return {name: value for name, value in plan.assumptions.items() if "fixes or breaks" in name or "0.05" in name}
+
+
+def guessed(plan: StudyPlan) -> float:
+    return sum(work.guessed for work in plan.work if work.setting in {"cause", "collection-cause"})
+
+
+def test_a_plan_before_the_first_call_says_what_it_assumes_of_changes_and_its_effect() -> None:
     plan = plan_study(study(), model=Suggestible())
-    guessed = {(work.arm, work.setting): work.guessed for work in plan.work}
-    assert guessed["W0", "cause"] > 0
-    assert guessed["W0", "collection-cause"] > 0
+    (name, share), (_, effect) = shares(plan).items()
+    assert (name, share) == (
+        "share of answers that memory fixes or breaks (assumed; --truth DIR takes a pilot's)",
+        0.15,
+    )
+    assert guessed(plan) == pytest.approx(3 * effect, rel=0.05)
+
+
+def test_a_plan_with_a_pilot_takes_the_share_of_changes_from_there(finished: Finished, ledger: Ledger) -> None:
+    plan = plan_study(study(), model=Suggestible(), pilot=finished.folder)
+    answers = len(ledger.of("W0", "transfer"))
+    (name, share), (_, effect) = shares(plan).items()
+    assert name.endswith(f"(pilot {finished.folder}: {len(flips(ledger))} of {answers})")
+    assert share == pytest.approx(len(flips(ledger)) / answers, abs=1e-4)
+    assert guessed(plan) == pytest.approx(20 * effect * share, rel=0.05)  # whole calls are told
+
+
+def test_a_plan_of_a_study_begun_takes_the_share_of_changes_from_what_is_recorded(tmp_path: Path) -> None:
+    begun = run_study(
+        study(default={"name": "W0", "k": 3, "settings": ["transfer"]}, arm=[NONE], contrast=[]),
+        tmp_path,
+        model=Suggestible(),
+    )
+    plan = plan_study(study(seeds=[42, 7, 1]), begun.folder / "recording.sqlite", model=Suggestible())
+    (name, share), _ = shares(plan).items()
+    changed, answered = (int(count) for count in re.findall(r"recorded: (\d+) of (\d+)", name)[0])
+    assert answered >= len(begun.ledger.of("W0", "transfer"))
+    assert share == pytest.approx(changed / answered, abs=1e-4)
+
+
+def test_a_plan_says_nothing_of_changes_where_no_call_depends_on_them(finished: Finished) -> None:
+    assert shares(plan_study(study(), finished.folder / "recording.sqlite", model=Suggestible())) == {}
 
 
 def test_a_card_is_credited_with_what_only_it_made() -> None:

@@ -11,9 +11,10 @@ from sqlcrystal.study.report.table import Absent
 from synthetic_ledger import synthetic_document, synthetic_facts, synthetic_ledger
 
 
-def test_a_full_study_has_all_contrasts_first_and_then_the_papers_four_figures() -> None:
+def test_a_full_study_has_its_contrasts_first_and_then_the_papers_four_figures() -> None:
     assert [figure.key for figure in synthetic_document().figures] == [
         "contrasts",
+        "exploratory",
         "crystallization",
         "mechanism",
         "decisions",

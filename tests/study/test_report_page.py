@@ -65,6 +65,8 @@ def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, 
         tab.on("pageerror", lambda error: complaints.append(str(error)))
         tab.goto(page.as_uri())
         first_screen = tab.evaluate("document.querySelector('.tiles').getBoundingClientRect().top")
+        ends = "[...document.querySelectorAll('.first .tiles, .first svg')].map(e => e.getBoundingClientRect().bottom)"
+        lowest = max(tab.evaluate(ends))
         tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         boxes = tab.evaluate(BOXES)
         reach = tab.evaluate("document.documentElement.scrollWidth")
@@ -73,6 +75,7 @@ def test_every_figure_and_table_is_visible_in_a_browser(page: Path, width: int, 
     assert reach <= width
     assert width < 1280 or clipped == [], "at a workspace no table needs scrolling"
     assert first_screen < 900, "the three sentences and the first tile stand on the first screen"
+    assert width < 1280 or lowest <= 800, "sentences, figures and the confirmatory contrasts fit a screen of 1280 × 800"
     kinds = [name.split()[0] for name, *_ in boxes]
     assert kinds.count("SECTION") == len(document.tables)
     assert kinds.count("FIGURE") == len(document.figures)
@@ -93,7 +96,9 @@ def test_the_command_writes_every_format_and_prints_one_document(tmp_path: Path)
     assert printed == msgspec.json.decode((tmp_path / "summary.json").read_bytes())
     files = {path.relative_to(tmp_path / "report").as_posix() for path in (tmp_path / "report").rglob("*.*")}
     assert {"index.html", "report.md", "tables/cr-main.tex", "tables/cr-main.csv"} <= files
-    assert {f"figures/crystallization.{kind}" for kind in ("svg", "png", "pdf")} <= files
+    assert {
+        f"figures/{name}.{kind}" for name in ("crystallization", "headline") for kind in ("svg", "png", "pdf")
+    } <= files
     assert "needs" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8").split("## Left out")[1]
 
 
@@ -115,6 +120,22 @@ def test_the_report_opens_with_what_was_asked_found_and_how_sure() -> None:
     page = to_page(document)
     places = [page.index(mark) for mark in ("What was asked", 'class="tiles"', 'id="figure-contrasts"', "Contents")]
     assert places == sorted(places)
+
+
+def test_confirmatory_contrasts_come_first_and_exploratory_ones_are_folded() -> None:
+    document = synthetic_document()
+    assert document.exploratory is not None
+    page = to_page(document)
+    before, _, folded = page.partition(f'<details class="fold"><summary>{document.exploratory.title}</summary>')
+    assert 'id="figure-contrasts"' in before
+    assert folded.startswith('<figure id="figure-exploratory"')
+
+
+def test_the_headline_for_a_talk_brings_its_own_ground_and_its_interval() -> None:
+    document = synthetic_document()
+    assert document.talk is not None
+    assert document.talk.opaque
+    assert 'href="figures/headline.svg"' in to_page(document)
 
 
 def test_audits_and_long_tables_are_folded() -> None:

@@ -28,8 +28,12 @@ IN_CONTEXT = {("none", "none/dialogue"), ("none/dialogue", "W0/dialogue")}
 BEYOND_THE_PAPER = {("none", "profile"), ("profile", "profile W0"), ("W0", "W0 fallback")}
 
 
-@pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_bundled_study_confirms_what_the_paper_does_and_the_evidence_what_its_arms_allow(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", sorted(path for path in STUDIES.glob("*.toml") if path.stem != "log"), ids=lambda path: path.stem
+)
+def test_every_bundled_study_of_the_paper_confirms_what_the_paper_does_and_the_evidence_what_its_arms_allow(
+    path: Path,
+) -> None:
     contrasts = design(read_study(path)).contrasts
     confirmed = {(contrast.a, contrast.b) for contrast in contrasts if contrast.confirmatory}
     ours = BEYOND_THE_PAPER if path.stem in ("quarry", "forty") else set()

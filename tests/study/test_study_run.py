@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sqlcrystal.config import StudyFile, parse_study
+from sqlcrystal.config import StudyFile, digest, parse_study
 from sqlcrystal.errors import ModelRejected, ModelUnavailable, RecordingMiss
 from sqlcrystal.ledger.records import Ledger, Outcome, read_ledger
 from sqlcrystal.measurement.settings import accuracy
@@ -20,8 +20,9 @@ from sqlcrystal.models.recording import Recording, request_key
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.planning.plan import plan_study
 from sqlcrystal.study.opening import Finished, run_study
+from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.types import Completion, Message, Sampling
-from study_player import Player
+from study_player import Player, draw
 
 ARMS: list[dict[str, Any]] = [
     {"name": "none", "retriever": "none", "settings": ["transfer", "repair"]},
@@ -152,6 +153,50 @@ def test_repair_of_held_out_questions_starts_from_the_floor_and_only_adds(ledger
     assert all(1 <= row.rounds <= 3 for row in repaired)
     # One call for the first attempt, one in T3's first round unless the query gave it nothing to look at, then two.
     assert all(2 * row.rounds <= row.calls <= 1 + 2 * row.rounds for row in repaired)
+
+
+class Drifting(Player):
+    """A player that answers the same question without memory otherwise whenever it is asked again."""
+
+    def reply(self, messages: Sequence[Message], sampling: Sampling) -> str:
+        """As a player that never answers twice from the same mood."""
+        user = messages[1].content
+        if CARDS in user or sampling.temperature or "correcting" in messages[0].content or "[Question]" not in user:
+            return super().reply(messages, sampling)
+        case = self.cases[self.question_in(user)]
+        return f"```sql\n{case.sql if draw(case.question.id, sampling.index) < 50 else case.wrong[0]}\n```"
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_answers_without_memory_are_asked_anew_for_every_seed_where_the_study_says_so(
+    tmp_path: Path, anew: bool
+) -> None:
+    bare = {"name": "none", "retriever": "none", "settings": ["transfer", "repair"]}
+    study = small(
+        arms=[bare],
+        contrast=CONTRASTS[:1],
+        bare_per_seed=anew,
+        default={"name": "W0", "settings": ["transfer", "cause"]},
+    )
+    ledger = run_study(study, tmp_path, model=Drifting(), jobs=2).ledger
+    floor, repair = ledger.of("none", "transfer"), ledger.of("none", "repair")
+    by_question: dict[str, set[bool]] = {}
+    for row in floor:
+        by_question.setdefault(row.question, set()).add(row.right)
+    assert any(len(verdicts) == 2 for verdicts in by_question.values()) is anew
+    assert ([row.right for row in floor] != [row.first_right for row in repair]) is anew
+    assert Facts(ledger).shares_bare_answers is not anew
+    bare_answers = {(row.seed, row.question): row.right for row in floor}
+    changed = {
+        (row.seed, row.question)
+        for row in ledger.of("W0", "transfer")
+        if row.cards and row.right != bare_answers[row.seed, row.question]
+    }
+    assert {(row.seed, row.question) for row in ledger.of("W0", "cause")} == changed
+
+
+def test_a_study_that_shares_its_bare_answers_keeps_the_digest_that_it_had() -> None:
+    assert digest(small()) == digest(small(bare_per_seed=False)) != digest(small(bare_per_seed=True))
 
 
 def test_permuting_keeps_which_cards_are_shown_and_their_scores(ledger: Ledger) -> None:
@@ -428,7 +473,11 @@ def test_the_remaining_arms_of_the_paper_run(finished: Finished, tmp_path: Path)
     ledger = done.ledger
     assert done.left_out == {}
     sizes = Counter(card.arm for card in ledger.cards)
-    assert sizes["bank 50%"] in (sizes["W0"] // 2, sizes["W0"] // 2 + 1)
+    of_each = Counter(card.database for card in ledger.cards if card.arm == "W0")
+    assert sizes["bank 50%"] == sum(size // 2 for size in of_each.values())  # rounded down in each, as the paper counts
+    explored = ledger.of("explore", "collection")
+    assert any(row.first_right for row in explored)
+    assert all(row.calls > 1 for row in explored)  # also where the first attempt was right: it may break it
     assert sizes["success=W0"] == sizes["W0"] < sizes["success"]
     assert sizes["union"] == sizes["success"] + sizes["W0"]
     first_pass, both = ledger.of("W0", "collection"), ledger.of("2 passes", "collection")

@@ -233,11 +233,11 @@ def test_a_lesson_card_has_no_sql_and_says_when_nothing_is_left(shop: Database) 
     assert gone == "- Lesson: (none)"
 
 
-def test_the_capsule_is_asked_for_greedily(shop: Database) -> None:
+def test_the_capsule_is_asked_for_greedily_and_may_take_as_much_as_in_the_paper(shop: Database) -> None:
     model = ScriptedModel(['{"lesson": "l"}'])
     capsule, call = distil(model, shop, episode())
     assert (capsule.lesson, call.purpose) == ("l", "capsule")
-    assert [s.temperature for s in model.samplings] == [0.0]
+    assert [(s.temperature, s.max_tokens) for s in model.samplings] == [(0.0, 2048)]
 
 
 def test_the_token_estimate_counts_letters_in_fives_digits_in_threes_and_signs() -> None:

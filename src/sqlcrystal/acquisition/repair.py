@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.protocols import Check, Database, LanguageModel
+from sqlcrystal.solving.extract import same_words
 from sqlcrystal.types import Attempt, Call, Effort, Episode, Execution, Message, Round, Rows, Sampling
 
 BUDGET = 3
@@ -99,11 +100,6 @@ def previous_sql(attempt: Attempt, past: Sequence[Round]) -> str | None:
 def repeats(sql: str | None, attempt: Attempt, past: Sequence[Round]) -> bool:
     """Tell whether a candidate is no other than the attempt or an earlier candidate."""
     return any(same_words(sql, earlier) for earlier in (attempt.sql, *(spent.sql for spent in past)))
-
-
-def same_words(sql: str | None, other: str | None) -> bool:
-    """Tell whether two queries differ in nothing but space, case and a semicolon."""
-    return (sql or "").lower().rstrip("; \n").split() == (other or "").lower().rstrip("; \n").split()
 
 
 def clip(execution: Execution | None) -> Execution | None:

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from sqlcrystal.acquisition.repair import BUDGET, Repair, clip
 from sqlcrystal.protocols import Database, LanguageModel
+from sqlcrystal.solving.consensus import rows_of
 from sqlcrystal.solving.extract import extract_sql
-from sqlcrystal.types import Attempt, Execution, Round, Rows
+from sqlcrystal.types import Attempt, Execution, Round
 
 TEMPERATURE = 0.8
 
@@ -72,6 +73,6 @@ def elect(ballots: Sequence[tuple[str, Execution]]) -> tuple[str, Execution] | N
     """
     clusters: dict[Hashable, list[tuple[str, Execution]]] = {}
     for sql, execution in ballots:
-        if isinstance(execution, Rows):
-            clusters.setdefault(frozenset(execution.rows), []).append((sql, execution))
+        if (rows := rows_of(execution)) is not None:
+            clusters.setdefault(rows, []).append((sql, execution))
     return max(clusters.values(), key=len)[0] if clusters else None

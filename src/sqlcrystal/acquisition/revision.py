@@ -15,13 +15,12 @@ from sqlcrystal.acquisition.repair import (
     clip,
     greedy,
     previous_sql,
-    same_words,
 )
 from sqlcrystal.databases.engines import title_of
 from sqlcrystal.databases.layout import Layout, homes_of, join_path, keys_of, layout_of, owner_of, read_around
 from sqlcrystal.databases.parsing import Unparsable, grammar, parse, written
 from sqlcrystal.protocols import Check, Database, LanguageModel
-from sqlcrystal.solving.extract import extract_blocks, extract_sql
+from sqlcrystal.solving.extract import extract_blocks, extract_sql, same_words
 from sqlcrystal.solving.prompt import render_execution, render_question, render_schema
 from sqlcrystal.types import (
     Attempt,
@@ -317,11 +316,20 @@ class LookFirst(Probing):
             own = look(self.database, calls[0].completion.text)
             probes.extend(probe for probe in own if not same_words(probe.sql, previous))
         by_sql = {probe.sql: probe for probe in (*(probe for spent in past for probe in spent.probes), *probes)}
-        facts = [*render_failure(returned), *suspected.misplaced, *report(tuple(by_sql.values()))]
+        facts = [
+            *render_failure(returned),
+            *suspected.misplaced,
+            *self.remarks(previous),
+            *report(tuple(by_sql.values())),
+        ]
         sections = (render_schema(schema), render_facts(facts), render_question(attempt.question), REVISE_CLOSING)
         calls.append(self.ask("revise", self.prompt(REVISE_SYSTEM, *sections), greedy(attempt)))
         sql = extract_sql(calls[-1].completion.text)
         return Round(calls=tuple(calls), sql=sql, execution=clip(self.run(sql)), probes=tuple(probes))
+
+    def remarks(self, previous: str | None) -> Iterator[str]:  # noqa: ARG002
+        """Write nothing beyond what misplaced columns and probes tell; a form of T3-look may know more."""
+        yield from ()
 
     def calls_in(self, rounds: float) -> float:
         """Count two a round but for the first, which mostly needs no call for probes."""

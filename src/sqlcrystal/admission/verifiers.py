@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from sqlcrystal.admission.seal import Clock, admit, utc_now
 from sqlcrystal.config import ExpectedValue
+from sqlcrystal.databases.results import result_digest
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Database
@@ -121,6 +122,33 @@ class EngineSignal:
         if complaints := symptoms(episode.sql, self.database):
             return Rejected(episode=episode, signal=self.signal, reason=" ".join(complaints))
         return admit(episode, signal=self.signal, by=self.database.dialect, clock=self.clock)
+
+
+class RoundTrip:
+    """Admits a query of a log whose question, asked again, leads back to the same rows, where there are any.
+
+    It does not guarantee that a person would ask so, or that the query was right when it ran: cards say so by it.
+    """
+
+    signal: ClassVar[str] = "round-trip"
+
+    def __init__(self, database: Database, *, by: str = "model", clock: Clock = utc_now) -> None:
+        self.database = database
+        self.by = by
+        self.clock = clock
+
+    def verify(self, episode: Episode) -> Admitted | Rejected:
+        """Hold the rows of the answer to the question beside those of the query."""
+        if complaints := symptoms(episode.sql, self.database):
+            return Rejected(episode=episode, signal=self.signal, reason=" ".join(complaints))
+        if not self.leads_back(episode.attempt.sql, episode.sql):
+            return Rejected(episode=episode, signal=self.signal, reason="asked again, its question gave other rows")
+        return admit(episode, signal=self.signal, by=self.by, clock=self.clock)
+
+    def leads_back(self, answer: str | None, logged: str) -> bool:
+        """Tell whether two queries return the same rows, in any order."""
+        found = "" if answer is None else result_digest(self.database.execute(answer))
+        return bool(found) and found == result_digest(self.database.execute(logged))
 
 
 PLACE = "{answer}"

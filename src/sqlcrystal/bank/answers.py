@@ -9,20 +9,45 @@ import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.documents import DocumentLookup, encode, insert_once, read_episode
-from sqlcrystal.bank.records import JUDGED, AnswerRecord, CardEffect, Judged, Traffic, Verdict, Waiting, question_key
+from sqlcrystal.bank.records import (
+    FORGOTTEN,
+    JUDGED,
+    AnswerRecord,
+    CardEffect,
+    Drawn,
+    Judged,
+    Traffic,
+    Verdict,
+    Waiting,
+    question_key,
+)
 from sqlcrystal.bank.tables import answer_cards, answers
 from sqlcrystal.timestamps import as_timestamp
 from sqlcrystal.types import CardId, Episode
 
 _ANSWER = msgspec.json.Decoder(AnswerRecord)
 _COLUMNS = (
+    "origin",
     *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "follows", "result_digest"),
-    *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "share", "error"),
+    *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "share", "doubt", "error"),
+    *("audit", "trouble"),
 )
 _SPENT = ("calls", "prompt_tokens", "completion_tokens", "seconds")
 _JUDGED = answers.c.verdict.in_([verdict.value for verdict in JUDGED])
 _RIGHT = answers.c.verdict == Verdict.CONFIRMED.value
-_SHOWN = answers.c.twin_of == ""
+_OPEN = answers.c.verdict.in_(["", Verdict.UNDONE.value, Verdict.REVOKED.value])
+_USEFUL = ("asked", "conflict", "doubt", "spread")
+"""By what the queue is ordered, the most telling measure first."""
+_DAY = sa.func.substr(answers.c.at, 1, 10)
+_AUDITED_ON = sa.select(answers.c.seq).where(
+    answers.c.audit,
+    answers.c.database == sa.bindparam("database"),
+    answers.c.question_key == sa.bindparam("question_key"),
+    sa.bindparam("day") == _DAY,
+)
+_FIRST = answers.c.twin_of == ""
+_SHOWN = sa.and_(_FIRST, answers.c.origin == "")
+"""Answers that a person was shown: not those of the other arm, and not those that a query log led to."""
 _LOOKUP = DocumentLookup(answers, kind="answer")
 _TRACE = sa.select(answers.c.trace).where(answers.c.id == sa.bindparam("name"))
 _VERDICT = sa.select(answers.c.verdict).where(answers.c.id == sa.bindparam("name"))
@@ -40,7 +65,8 @@ _DIGESTS = (
 
 @cache
 def _recent(*columns: str) -> "sa.Select[tuple[bytes]]":
-    query = sa.select(answers.c.document).where(_SHOWN).order_by(answers.c.seq.desc()).limit(sa.bindparam("most"))
+    shown = _FIRST if "question_key" in columns else _SHOWN  # of one question also what was learned
+    query = sa.select(answers.c.document).where(shown).order_by(answers.c.seq.desc()).limit(sa.bindparam("most"))
     return query.where(*(answers.c[column] == sa.bindparam(column) for column in columns))
 
 
@@ -67,6 +93,22 @@ def _traffic(shown: bool, drawn: bool, of_one: bool) -> "sa.Select[Any]":
     )
     query = query.where(answers.c.share > 0) if drawn else query
     return query.where(answers.c.database == sa.bindparam("database")) if of_one else query
+
+
+def _chosen(database: str | None) -> "sa.Select[Any]":
+    """Choose what chance drew to be judged and nobody judged; words that were forgotten cannot be judged any more."""
+    same = answers.alias("same")
+    here = (same.c.database == answers.c.database, same.c.question_key == answers.c.question_key, same.c.twin_of == "")
+    asked = sa.select(sa.func.count()).where(*here).scalar_subquery().label("asked")
+    query = sa.select(answers.c.document, asked, answers.c.spread, answers.c.conflict)
+    query = query.where(answers.c.audit, _OPEN, answers.c.question_key != FORGOTTEN).order_by(answers.c.seq)
+    return query if database is None else query.where(answers.c.database == database)
+
+
+def _as_number(condition: "sa.ColumnElement[bool]", over: Any) -> "sa.ColumnElement[int]":
+    """Write a condition as 0 or 1 over a group of answers: engines have no common way to take its least or most."""
+    number: sa.ColumnElement[int] = over(sa.case((condition, 1), else_=0))
+    return number
 
 
 class AnswerStore:
@@ -142,9 +184,10 @@ class AnswerStore:
     # ── figures over many ────────────────────────────────────────────────────────────────────────────────────────
 
     def waiting(self, *, database: str | None = None, limit: int = 100) -> list[Waiting]:
-        """List the questions whose latest answer has no verdict, most useful first.
+        """List what waits for a verdict: first what chance chose to be judged, oldest first, then the rest by use.
 
-        A question is useful that is asked often, then one that a near card or, last, samples disagree on.
+        Of other questions the latest answer waits. A question is useful that is asked often, then one that a near card
+        disagrees on, then a doubtful answer.
         """
         grouped = (
             sa.select(
@@ -152,30 +195,73 @@ class AnswerStore:
                 sa.func.count().label("asked"),
                 sa.func.max(answers.c.spread).label("spread"),
                 sa.func.max(answers.c.conflict).label("conflict"),
+                sa.func.max(answers.c.doubt).label("doubt"),
             )
-            .where(_SHOWN)
+            .where(_FIRST)
             .group_by(answers.c.database, answers.c.question_key)
         )
         if database is not None:
             grouped = grouped.where(answers.c.database == database)
         latest = grouped.subquery()
-        open_ = answers.c.verdict.in_(["", Verdict.UNDONE.value, Verdict.REVOKED.value])
         query = (
             sa.select(answers.c.document, latest.c.asked, latest.c.spread, latest.c.conflict)
             .join(latest, answers.c.seq == latest.c.seq)
-            .where(open_)
-            .order_by(latest.c.asked.desc(), latest.c.conflict.desc(), latest.c.spread.desc(), answers.c.seq)
-            .limit(limit)
+            .where(_OPEN, ~answers.c.audit)
+            .order_by(*(latest.c[measure].desc() for measure in _USEFUL), answers.c.seq)
         )
+        chosen = self._backend.rows(_chosen(database).limit(limit))
+        rest = self._backend.rows(query.limit(limit - len(chosen)))
         return [
             Waiting(answer=_ANSWER.decode(row.document), asked=row.asked, spread=row.spread, conflict=row.conflict)
-            for row in self._backend.rows(query)
+            for row in (*chosen, *rest)
+        ]
+
+    def audited_on(self, day: str, *, database: str, question: str) -> bool:
+        """Tell whether an answer to a question was chosen to be judged that day."""
+        wanted = {"database": database, "question_key": question_key(question), "day": day}
+        return bool(self._backend.rows(_AUDITED_ON, wanted))
+
+    def drawn(self, database: str, *, since: str = "", audit: bool = False) -> list[Drawn]:
+        """Count the questions and days whose arm chance decided, judged or not; with `audit` those it chose to judge.
+
+        One is judged where one of its answers is.
+        """
+        twin = answers.alias("twin")
+        same = sa.and_(twin.c.result_digest == answers.c.result_digest, answers.c.result_digest != "")
+        question = sa.case((answers.c.question_key == FORGOTTEN, answers.c.id), else_=answers.c.question_key)
+        each = (
+            sa.select(
+                answers.c.share,
+                answers.c.memory,
+                _as_number(twin.c.id.is_not(None), sa.func.min).label("both"),
+                _as_number(same, sa.func.min).label("settled"),
+                sa.func.max(sa.cast(answers.c.trouble, sa.Integer)).label("trouble"),
+                _as_number(_JUDGED, sa.func.max).label("judged"),
+            )
+            .outerjoin_from(answers, twin, twin.c.twin_of == answers.c.id)
+            .where(answers.c.database == database, answers.c.at >= as_timestamp(since), answers.c.share > 0, _SHOWN)
+            .group_by(answers.c.share, answers.c.memory, question, _DAY)
+        )
+        unit = (each.where(answers.c.audit) if audit else each).subquery()
+        kinds = (unit.c.share, unit.c.memory, unit.c.both, unit.c.settled, unit.c.trouble)
+        query = sa.select(*kinds, sa.func.count().label("asked"), sa.func.sum(unit.c.judged).label("judged"))
+        return [
+            Drawn(
+                share=row.share,
+                memory=bool(row.memory),
+                both=bool(row.both),
+                settled=bool(row.settled),
+                trouble=None if row.trouble is None else bool(row.trouble),
+                asked=row.asked,
+                judged=int(row.judged),
+            )
+            for row in self._backend.rows(query.group_by(*kinds).order_by(*kinds))
         ]
 
     def judged(self, *, database: str | None = None, since: str = "") -> list[Judged]:
         """List every shown answer with a verdict that stands, in the order they were given."""
         twin = answers.alias("twin")
-        names = ("id", "database", "question_key", "at", "memory", "share", "replayed", "result_digest")
+        names = ("id", "database", "question_key", "at", "memory", "share", "replayed", "audit", "result_digest")
         told = (*(answers.c[name] for name in names), _RIGHT.label("right_at_last"), twin.c.id.label("twin"))
         query = sa.select(*told, twin.c.result_digest.label("other_digest")).where(_JUDGED, _SHOWN)
         query = query.outerjoin_from(answers, twin, twin.c.twin_of == answers.c.id)
@@ -192,6 +278,7 @@ class AnswerStore:
                 share=row.share,
                 replayed=row.replayed,
                 right=bool(row.right_at_last),
+                audit=bool(row.audit),
                 settled=None if row.twin is None else row.other_digest == row.result_digest != "",
             )
             for row in self._backend.rows(query)

@@ -18,11 +18,10 @@ from msgspec import Struct
 
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.records import AnswerRecord, question_key
+from sqlcrystal.bank.records import FORGOTTEN, AnswerRecord, question_key
 from sqlcrystal.bank.tables import answers, cards, changes, decisions, episodes, proposals
 from sqlcrystal.errors import ConfigError
 
-FORGOTTEN = "(forgotten)"
 # Fields that say how a record came about and hold no words of a person.
 _NAMES = frozenset(
     {"id", "database", "fingerprint", "writer", "source", "at", "by", "asked_by", "signal", "status", "difficulty"}

@@ -298,6 +298,40 @@ def _add_causes(op: "Operations") -> None:
     op.rename_table("places", "locations")
 
 
+def _add_doubt(op: "Operations") -> None:
+    """Add the doubt that an answer was given with, so that the queue can begin with the doubtful ones."""
+    op.add_column("answers", sa.Column("doubt", sa.Double(), nullable=False, server_default="0"))
+
+
+def _add_audits(op: "Operations") -> None:
+    """Add what chance chose to be judged, and whether an answer showed a sign of trouble."""
+    op.add_column("answers", sa.Column("audit", sa.Boolean(), nullable=False, server_default=sa.false()))
+    op.add_column("answers", sa.Column("trouble", sa.Boolean(), nullable=True))
+    chosen: dict[str, Any] = {"sqlite_where": sa.text("audit = 1"), "postgresql_where": sa.text("audit")}
+    op.create_index("answers_by_audit", "answers", ["database"], **chosen)
+
+
+def _make_experiments(op: "Operations") -> None:
+    """Make the table of how each database's questions are divided, where a person chose it and not the settings."""
+    op.create_table(
+        "experiments",
+        sa.Column("database", AnyText(), primary_key=True),
+        sa.Column("hold_out", sa.Double(), nullable=False, server_default="0"),
+        sa.Column("both_arms", sa.Boolean(), nullable=False),
+        *(sa.Column(name, AnyText(), nullable=False) for name in ("by", "at")),
+    )
+
+
+def _make_learned(op: "Operations") -> None:
+    """Add the origin of an answer's question, and a table of what came of each query of a log."""
+    op.add_column("answers", _text("origin", server_default=""))
+    op.create_table(
+        "learned",
+        *(sa.Column(name, AnyText(), primary_key=True) for name in ("database", "shape")),
+        *(_text(name) for name in ("at", "outcome", "answer")),
+    )
+
+
 def _add_turns(op: "Operations") -> None:
     """Add the answer that a question follows, and the other question that a note on an answer asks."""
     op.add_column("answers", _text("follows", server_default=""))
@@ -313,7 +347,11 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0005": _add_shares,
     "0006": _drop_assignments,
     "0007": _add_causes,
-    "0008": _add_turns,
+    "0008": _add_doubt,
+    "0009": _add_audits,
+    "0010": _make_experiments,
+    "0011": _make_learned,
+    "0012": _add_turns,
 }
 HEAD = max(STEPS)
 """The newest shape."""

@@ -42,6 +42,9 @@ class Added(Struct, frozen=True):
     new: bool
 
 
+FORGOTTEN = "(forgotten)"
+"""Stands where words were taken out of a record."""
+
 # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -50,6 +53,22 @@ class CardUse(Struct, frozen=True):
 
     card: CardId
     score: float
+
+
+LEARNED = "log"
+"""The origin of an answer whose question nobody asked."""
+
+
+class LearnedFrom(Struct, frozen=True, kw_only=True):
+    """The query of a log behind an answer that nobody asked for, and how its question was found."""
+
+    uses: int
+    """Runs of all queries of this shape."""
+    places: tuple[str, ...] = ()
+    """The first places in the log where it stood."""
+    tries: int = 1
+    """The wordings it took until the question led back to the query's rows."""
+    model: str = ""
 
 
 class AnswerRecord(Struct, frozen=True, kw_only=True):
@@ -74,6 +93,10 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     """False in the hold-out share."""
     share: float = 0.0
     """The chance with which it was to be answered without memory; 0 where nothing was drawn."""
+    audit: bool = False
+    """Whether chance chose it to be judged: the first answer to a question that was drawn for the day."""
+    trouble: bool | None = None
+    """Whether it showed a sign of trouble when it was given; None where that was not kept."""
     replayed: bool = False
     twin_of: str = ""
     """The answer that was shown instead of this one, where both arms answered."""
@@ -91,7 +114,20 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     """How much samples of this question disagreed, from 0 to 1."""
     conflict: float = 0.0
     """The score of the nearest card whose result disagrees with this answer's; 0 when none does."""
+    confidence: float | None = None
+    """The probability of being right that it was given with; None where nothing was worked out, as for a replay."""
     error: str = ""
+    learned: LearnedFrom | None = None
+
+    @property
+    def origin(self) -> str:
+        """Tell where its question comes from: nothing for a person's."""
+        return LEARNED if self.learned is not None else ""
+
+    @property
+    def doubt(self) -> float:
+        """Turn the confidence round, for the queue; nothing is doubted that has none."""
+        return 0.0 if self.confidence is None else 1 - self.confidence
 
 
 class Verdict(StrEnum):
@@ -156,6 +192,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
 # ── aggregates over many answers ─────────────────────────────────────────────────────────────────────────────────────
 
 
+class LearnedShape(Struct, frozen=True, kw_only=True):
+    """The outcome of one shape of a log's queries; it holds no value of theirs."""
+
+    shape: str
+    database: str
+    at: str
+    outcome: str
+    answer: str = ""
+
+
 class Waiting(Struct, frozen=True, kw_only=True):
     """A question without a verdict: its latest answer, how often it was asked, and how useful a verdict would be."""
 
@@ -163,6 +209,21 @@ class Waiting(Struct, frozen=True, kw_only=True):
     asked: int
     spread: float
     conflict: float
+
+
+class Drawn(Struct, frozen=True, kw_only=True):
+    """Questions that chance gave to one arm on one day each, counted: all of a kind, and those with a verdict."""
+
+    share: float
+    """What was held out."""
+    memory: bool
+    both: bool
+    """Whether the other arm answered as well."""
+    settled: bool
+    """Whether the other arm then gave the same rows."""
+    trouble: bool | None
+    asked: int
+    judged: int
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -177,6 +238,8 @@ class Judged(Struct, frozen=True, kw_only=True):
     """The chance of being answered without memory; 0 where the arm was not drawn."""
     replayed: bool
     right: bool
+    audit: bool = False
+    """Whether chance chose it to be judged."""
     settled: bool | None = None
     """Whether the other arm's answer, not shown, gave the same rows; None where it was not asked."""
 
@@ -261,6 +324,16 @@ class DatabaseLocation(Struct, frozen=True, kw_only=True):
     database: str
     url: str
     model: str = ""
+
+
+class Experiment(Struct, frozen=True, kw_only=True):
+    """How a database's questions are divided to compare memory with none; `by` is empty where the settings say so."""
+
+    database: str
+    hold_out: float = 0.0
+    both_arms: bool = False
+    by: str = ""
+    at: str = ""
 
 
 def question_key(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The whole store of a team: cards, answers, decisions, tokens and locations, in one transaction where needed."""
+"""The whole store of a team, from cards to tokens and experiments, in one transaction where needed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +15,10 @@ from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.decisions import DecisionStore
 from sqlcrystal.bank.documents import upsert
 from sqlcrystal.bank.forgetting import Forgotten, forget
-from sqlcrystal.bank.records import AnswerRecord, DatabaseLocation
+from sqlcrystal.bank.learned import LearnedStore
+from sqlcrystal.bank.records import AnswerRecord, DatabaseLocation, Experiment
 from sqlcrystal.bank.snapshots import MEMORY
-from sqlcrystal.bank.tables import locations
+from sqlcrystal.bank.tables import experiments, locations
 from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Card, CardStatus
 
@@ -51,6 +52,26 @@ class LocationStore:
         return [DatabaseLocation(**row._mapping) for row in self._backend.rows(query)]
 
 
+class ExperimentStore:
+    """Keeps how a database's questions are divided to measure memory, where a person chose it."""
+
+    def __init__(self, backend: Backend) -> None:
+        """Share the store's transactions."""
+        self._backend = backend
+
+    def choose(self, experiment: Experiment) -> None:
+        """Keep a choice; it replaces the one before."""
+        row = {name: getattr(experiment, name) for name in ("hold_out", "both_arms", "by", "at")}
+        with self._backend.writing() as connection:
+            insertion = upsert(connection, experiments).values(database=experiment.database, **row)
+            connection.execute(insertion.on_conflict_do_update(index_elements=[experiments.c.database], set_=row))
+
+    def of(self, database: str) -> Experiment | None:
+        """Give what was chosen for a database last; None where the settings say it."""
+        found = self._backend.rows(sa.select(experiments).where(experiments.c.database == database))
+        return next((Experiment(**row._mapping) for row in found), None)
+
+
 class Store:
     """One store, shared by threads, processes and (in PostgreSQL) machines; acknowledged means on disk."""
 
@@ -65,6 +86,8 @@ class Store:
         self.decisions = DecisionStore(self.backend, self.answers)
         self.tokens = TokenStore(self.backend)
         self.locations = LocationStore(self.backend)
+        self.experiments = ExperimentStore(self.backend)
+        self.learned = LearnedStore(self.backend)
 
     @property
     def is_file(self) -> bool:

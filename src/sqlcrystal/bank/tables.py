@@ -139,7 +139,12 @@ answers = sa.Table(
     _measure("spread"),
     _measure("conflict"),
     _measure("share"),
+    _measure("doubt"),
     _text("error"),
+    sa.Column("audit", sa.Boolean(), nullable=False, server_default=sa.false()),
+    sa.Column("trouble", sa.Boolean(), nullable=True),
+    # Empty for a person's question; of one that a query log led to, and that no account may count.
+    _text("origin", default=""),
     # The verdict that stands, derived from `decisions` and written in the same transaction.
     _text("verdict", default=""),
     sa.Column("document", sa.LargeBinary(), nullable=False),
@@ -149,6 +154,8 @@ answers = sa.Table(
     sa.Index("answers_by_time", "database", "at"),
     sa.Index("answers_by_twin", "twin_of"),
     sa.Index("answers_by_turn", "follows"),
+    # Few answers are drawn, and every look into the queue asks for those first.
+    sa.Index("answers_by_audit", "database", sqlite_where=sa.text("audit = 1"), postgresql_where=sa.text("audit")),
     sqlite_autoincrement=True,
 )
 
@@ -200,6 +207,17 @@ proposals = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# The outcome of each shape of a query log, so that learning goes on where it was ended; no statement stands here.
+learned = sa.Table(
+    "learned",
+    metadata,
+    sa.Column("database", AnyText(), primary_key=True),
+    sa.Column("shape", AnyText(), primary_key=True),
+    _text("at"),
+    _text("outcome"),
+    _text("answer"),
+)
+
 # The URL, without a password, of a database that no settings name, so that a verdict on its answers finds it again.
 locations = sa.Table(
     "locations",
@@ -207,6 +225,17 @@ locations = sa.Table(
     sa.Column("database", AnyText(), primary_key=True),
     _text("url"),
     _text("model"),
+    _text("at"),
+)
+
+# How questions are divided to compare memory with none, where a person chose it and not the settings.
+experiments = sa.Table(
+    "experiments",
+    metadata,
+    sa.Column("database", AnyText(), primary_key=True),
+    _measure("hold_out"),
+    sa.Column("both_arms", sa.Boolean(), nullable=False),
+    _text("by"),
     _text("at"),
 )
 

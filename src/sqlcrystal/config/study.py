@@ -94,6 +94,8 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `drift` takes the largest difference between runs of one configuration (setting again), as the paper does.
     """
     reruns: int = 1
+    bare_per_seed: bool = False
+    """Ask the held-out answers without memory anew for every seed, apart from those that repair starts from."""
     mode: Literal["fill", "replay", "live"] = "fill"
     recordings: tuple[str, ...] = ()
     """Recordings to read beside the run's own; those that are not there are passed over, except in replay."""
@@ -127,6 +129,8 @@ def digest(study: StudyFile, **identities: str) -> str:
     document: dict[str, Any] = msgspec.to_builtins(study)
     for key in PLACES:
         document.pop(key)
+    if not study.bare_per_seed:  # runs from before this key have the digest that they had
+        document.pop("bare_per_seed")
     return hashlib.sha256(msgspec.json.encode({**document, **identities}, order="sorted")).hexdigest()
 
 

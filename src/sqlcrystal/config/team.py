@@ -22,7 +22,12 @@ DEFAULT_RETRIEVER = "dense"
 
 _SECRET = re.compile(r"\$\{([^}]*)\}")
 _AT = re.compile(r" - at `\$\.?(.*)`$")
-_CHOICES = {"values": "; choose from allowed, never", "expect": '; choose from "rows", "no rows", { value = … }'}
+_CHOICES = {
+    "values": "; choose from allowed, never",
+    "choice": "; choose from agreement, signs, none",
+    "learn": "; choose from propose, round-trip",
+    "expect": '; choose from "rows", "no rows", { value = … }',
+}
 
 Section = TypeVar("Section", bound=Struct)
 
@@ -53,10 +58,10 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     assertion: tuple[AssertionEntry, ...] = ()
     check: str = ""
     """A command or URL that verifies answers without a person."""
-    profile: bool = False
+    profile: bool = True
     """Whether prompts show what the columns hold; where values are never to be shown, they do not."""
-    fallback: bool = False
-    """Whether the answer without cards stands where only the one with cards shows a sign of trouble."""
+    choice: Literal["agreement", "signs", "none"] = "agreement"
+    """How one of several answers is chosen: two results agree, the engine shows no sign, or only one is asked for."""
     replay: bool = False
     """Whether a recurring question may be served from its stored solution, without a model call."""
     functions: tuple[str, ...] = ()
@@ -69,6 +74,8 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether both arms answer and one is shown: twice the calls, and an interval less than half as wide."""
     retriever: str = DEFAULT_RETRIEVER
     """How the cards of a question are found: a retriever of studies that keeps to one database."""
+    learn: Literal["propose", "round-trip"] = "propose"
+    """Whether a query of a log whose round trip succeeded waits for a person, or is a card at once, labelled so."""
     audit: float = 0.0
     """The share of measured answers that must be judged, drawn by chance, so that nobody's choice makes the lift."""
 

@@ -62,6 +62,10 @@ class _Names:
             self._known[value.casefold()] = (value, f"«{'n' if number else ''}{self._last}»")
         return self._known[value.casefold()][1]
 
+    def values(self) -> dict[str, str]:
+        """Tell which value each mask stands for."""
+        return {mark: value for value, mark in self._known.values()}
+
     def apply(self, text: str) -> str:
         """The text with every known value masked, the longest first."""
         for value, mark in sorted(self._known.values(), key=lambda pair: len(pair[0]), reverse=True):
@@ -76,6 +80,23 @@ def mask(question: str, sql: str | None, *, dialect: str, names: Iterable[str] =
     masked = None if sql is None else _mask_query(sql, marks, dialect, schema, runs=runs)
     words = {word.casefold() for name in schema for word in re.findall(r"[^\W_]+", name)} | schema
     return Masked(_mask_words(marks.apply(question), marks, words), masked)
+
+
+def masked_with_values(sql: str, *, dialect: str, names: Iterable[str] = ()) -> tuple[str, dict[str, str]]:
+    """Take out the constants of a query that nobody asked yet; with the value that each mask stands for."""
+    marks = _Names()
+    masked = _mask_query(sql, marks, dialect, frozenset(name.casefold() for name in names))
+    return masked, marks.values()
+
+
+def filled_sql(sql: str, values: Mapping[str, str]) -> str:
+    """Put values back in the place of their masks."""
+    for mark, value in values.items():
+        number = mark.startswith("«n") and re.fullmatch(r"-?\d+(?:\.\d+)?", value) is not None
+        quoted = value.replace("'", "''")
+        for old, new in ((f"'{mark}'", value if number else f"'{quoted}'"), (mark, quoted)):
+            sql = sql.replace(old, new)
+    return sql
 
 
 def mask_like(sql: str, *, masked: str, spoken: str, dialect: str, names: Iterable[str] = ()) -> str:

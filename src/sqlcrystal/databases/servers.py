@@ -125,7 +125,7 @@ class ServerDatabase:
             live = lock.functions(driver)
         if powers:
             self._engine.dispose()
-            raise ConfigError(f"database {name}: {powers} Or say --allow-privileged.")
+            raise ConfigError(f"database {name}: {powers}").hinting("or say --allow-privileged")
         known = Functions(lock.dialect, catalogue=lambda: live, allowed=functions)
         self._rules = guard.DatabaseRules(known, inspect, url.database or "")
 

@@ -5,6 +5,7 @@ and a wrong one may show nothing at all, so a symptom is a reason to look again,
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -21,13 +22,14 @@ def symptoms(sql: str | None, database: Database) -> tuple[str, ...]:
     if sql is None:
         return ("There is no SQL.",)
     execution = database.execute(sql)
-    shown = _shown_by_the_result(execution)
+    shown = shown_by_the_result(execution)
     if isinstance(execution, Failure):
         return shown
-    return (*shown, *_strange_literals(sql, database))
+    return (*shown, *strange_values(sql, database))
 
 
-def _shown_by_the_result(execution: Execution) -> tuple[str, ...]:
+def shown_by_the_result(execution: Execution) -> tuple[str, ...]:
+    """A sentence for each symptom that the result alone shows, to anybody who looks at it."""
     if isinstance(execution, Failure):
         return (f"It fails: {execution.message}",)
     if not execution.rows:
@@ -37,17 +39,34 @@ def _shown_by_the_result(execution: Execution) -> tuple[str, ...]:
     return ()
 
 
-def _strange_literals(sql: str, database: Database) -> Iterator[str]:
-    """A sentence for each value that a query compares a column with for equality, and the column never holds."""
+class StrangeLiteral(NamedTuple):
+    """A value that a query compares a column with for equality, and the column of this table never holds."""
+
+    table: str
+    column: exp.Column
+    literal: exp.Literal
+
+    def sentence(self, dialect: str) -> str:
+        """Say so."""
+        return f"{self.table}.{self.column.name} never holds {self.literal.sql(grammar(dialect))}."
+
+
+def strange_values(sql: str, database: Database) -> Iterator[str]:
+    """Write a sentence for each value that a query looks for in vain."""
     try:
         query = parse(sql, database.dialect)
     except Unparsable:
         return
+    yield from (strange.sentence(database.dialect) for strange in strange_literals(query, database))
+
+
+def strange_literals(query: exp.Expr, database: Database) -> Iterator[StrangeLiteral]:
+    """Find the values that a query looks for in vain, as nodes of its tree."""
     layout = layout_of(database.schema(), database.dialect)
     for column, literal in dict.fromkeys(_equalities(query)):
         owner = owner_of(column, layout)
         if owner is not None and not _holds(database, owner, column, literal):
-            yield f"{owner}.{column.name} never holds {literal.sql(grammar(database.dialect))}."
+            yield StrangeLiteral(owner, column, literal)
 
 
 def _equalities(query: exp.Expr) -> Iterator[tuple[exp.Column, exp.Literal]]:

@@ -75,6 +75,8 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """In the cause settings, the card of its window that this answer did without; `first_sql` had them all."""
     runtime: str = ""
     """What ran the weights for its calls; several are joined by a plus sign, an endpoint that does not say is empty."""
+    traits: tuple[float, ...] = ()
+    """What a served answer's probability of being right rests on (`measurement.confidence.TRAITS`)."""
 
 
 class BankedCard(Struct, frozen=True, kw_only=True, gc=False):
@@ -175,6 +177,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
     """The file names of the recordings that were read."""
     equivalence_margin: float = 0.0
     """How many points two arms may differ and still be called equivalent, fixed by the study; 0 if drift does."""
+    bare_per_seed: bool = False
+    """Whether answers without memory were asked anew for every seed, apart from those that repair starts from."""
     margin_from_drift: bool = False
     """Whether the study takes the largest difference between identical runs for its margin."""
     started: str = ""

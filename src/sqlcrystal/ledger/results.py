@@ -14,7 +14,8 @@ from sqlcrystal.scoring.verdicts import RULES
 
 RESULTS_CSV = "results.csv"
 RESULTS_PARQUET = "results.parquet"
-PLAIN = tuple(name for name in Outcome.__struct_fields__ if name not in ("rules", "cards", "scores", "round_calls"))
+LISTS = ("cards", "scores", "round_calls", "traits")
+PLAIN = tuple(name for name in Outcome.__struct_fields__ if name not in ("rules", *LISTS))
 COLUMNS = (
     "version",
     "study",
@@ -22,9 +23,7 @@ COLUMNS = (
     "model",
     *PLAIN,
     *(f"rule {rule}" for rule in RULES),
-    "cards",
-    "scores",
-    "round_calls",
+    *LISTS,
 )
 
 
@@ -51,9 +50,7 @@ def _rows(manifest: Manifest, outcomes: Sequence[Outcome]) -> Iterator[list[Any]
             manifest.model,
             *(getattr(outcome, name) for name in PLAIN),
             *(outcome.rules.get(rule) for rule in RULES),
-            list(outcome.cards),
-            list(outcome.scores),
-            list(outcome.round_calls),
+            *(list(getattr(outcome, name)) for name in LISTS),
         ]
 
 
@@ -83,6 +80,7 @@ def _as_parquet(ledger: Ledger) -> bytes:
         "cards": pa.list_(pa.string()),
         "scores": pa.list_(pa.float64()),
         "round_calls": pa.list_(pa.int64()),
+        "traits": pa.list_(pa.float64()),
         "sql": pa.string(),
     }
     kinds["first_sql"] = pa.string()

@@ -81,7 +81,7 @@ class WorstCase(Struct, frozen=True, kw_only=True):
     low_pp: float
     high_pp: float
     unjudged: float
-    """Percent of the answers that nobody judged."""
+    """Percent of the answers that nobody judged and that would tell: not those that both arms answered alike."""
 
 
 class VerdictRate(Struct, frozen=True, kw_only=True):
@@ -188,13 +188,14 @@ def _imputed(tally: Tally, asked: Asked, *, memory_right: bool) -> Tally:
 
 
 def worst_case(strata: Sequence[tuple[Tally, Asked]], *, alpha: float = ALPHA) -> WorstCase | None:
-    """The bounds as a team reads them; None while an arm has too few answers."""
-    asked = sum(asked.with_memory + asked.without + asked.settled for _, asked in strata)
-    ends = worst_bounds(strata, alpha=alpha) if asked else None
-    if ends is None or not np.isfinite(ends.low) or not np.isfinite(ends.high):
+    """The bounds as a team reads them; a share that an arm has too few answers of is left out; None without any."""
+    used = [(tally, asked) for tally, asked in strata if min(asked.with_memory, asked.without) >= FEWEST]
+    if not used:
         return None
-    open_ = sum(asked.with_memory + asked.without for _, asked in strata)
-    unjudged = open_ - sum(tally.with_memory + tally.without for tally, _ in strata)
+    ends = worst_bounds(used, alpha=alpha)
+    asked = sum(asked.with_memory + asked.without + asked.settled for _, asked in used)
+    open_ = sum(asked.with_memory + asked.without for _, asked in used)
+    unjudged = open_ - sum(tally.with_memory + tally.without for tally, _ in used)
     return WorstCase(
         low_pp=100 * max(-1.0, float(ends.low)),
         high_pp=100 * min(1.0, float(ends.high)),

@@ -132,12 +132,15 @@ class LocalWeights(Struct, frozen=True, kw_only=True):
     def check(self) -> None:
         """Refuse a file that is not there, or not what its name says."""
         if not self.path.is_file():
-            raise DataError(f"model {self.name}: no weights in the cache; run: sqlcrystal model pull {self.name}")
+            raise DataError(f"model {self.name}: no weights in the cache").hinting(self._pulling)
         if file_sha256(self.path) != self.sha256:
-            raise DataError(
-                f"model {self.name}: {self.path} is not the file of that name (sha256 differs); "
-                f"run: sqlcrystal model pull {self.name}"
+            raise DataError(f"model {self.name}: {self.path} is not the file of that name (sha256 differs)").hinting(
+                self._pulling
             )
+
+    @property
+    def _pulling(self) -> str:
+        return f"run: sqlcrystal model pull {self.name}"
 
 
 def weights_digest(sha256: str) -> str:

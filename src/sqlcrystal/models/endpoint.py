@@ -24,6 +24,7 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
+from sqlcrystal.patience import patience_of
 
 if TYPE_CHECKING:
     import httpx
@@ -108,7 +109,8 @@ class Endpoint:
         """Post until an answer parses, the attempts are used up or the deadline passes."""
         client, content, policy = self._connect(), msgspec.json.encode(body), self.policy
         with self._free:
-            ends = time.monotonic() + policy.deadline
+            patience = patience_of(policy.deadline)
+            ends = time.monotonic() + patience.left
             for attempt in range(1, policy.attempts + 1):
                 try:
                     return parse(self._send(client, path, content, ends))
@@ -118,7 +120,7 @@ class Endpoint:
                     wait = policy.wait(attempt, failure.retry_after)
                     if time.monotonic() + wait >= ends:
                         raise ModelTimeout(
-                            f"{self.base_url}: the deadline of {policy.deadline:g} s leaves no time for attempt "
+                            f"{self.base_url}: the deadline of {patience.seconds:g} s leaves no time for attempt "
                             f"{attempt + 1}; last failure: {failure}"
                         ) from None
                 time.sleep(wait)
@@ -152,6 +154,8 @@ class Endpoint:
         import httpx
 
         allowed = min(self.policy.timeout, ends - time.monotonic())
+        if allowed <= 0:
+            raise ModelTimeout(f"{self.base_url}: no time is left for a call")
         cut = time.monotonic() + allowed
         try:
             with client.stream("POST", self.base_url + path, content=content, timeout=allowed) as response:
@@ -175,12 +179,15 @@ class Endpoint:
             raise TransientError(ModelUnavailable(problem), retry_after=retry_after)
         if status in (401, 403):
             problem += f" ({self._key_from()})"
-        raise (ModelRefusedAccess if status in NO_ACCESS_STATUSES else ModelRejected)(problem)
+        error = (ModelRefusedAccess if status in NO_ACCESS_STATUSES else ModelRejected)(problem)
+        if status in (401, 403) and not self._api_key:
+            error.hinting("set SQLCRYSTAL_API_KEY, or name the variable that holds the key with --api-key-env")
+        raise error
 
     def _key_from(self) -> str:
         if self._api_key:
             return f"the key came from {self._api_key[2:-1]}"
-        return "no key was sent: set SQLCRYSTAL_API_KEY, or name the variable that holds it with --api-key-env"
+        return "no key was sent"
 
 
 def bad_reply(message: str) -> TransientError:

@@ -19,6 +19,7 @@ from sqlcrystal.errors import (
     ModelUnavailable,
 )
 from sqlcrystal.models.catalogue import SAMPLER, LocalWeights
+from sqlcrystal.patience import Patience, patience_of
 from sqlcrystal.types import Completion, Message, Sampling
 
 
@@ -58,13 +59,16 @@ class LocalModel:
         """Give one reply; a prompt longer than a slot's context is a ModelRejected that names both lengths."""
         server = self.load()
         request = _request(messages, sampling, reuse_prefix=self.settings.reuse_prefix)
-        with self._free:
-            reply = _StreamedReply(deadline=self.settings.deadline)
-            try:
-                server.handle_chat_completions(request, reply.receive)
-            except ValueError as error:
-                raise ModelRejected(f"model {self.name}: {error}") from None
+        if not self._free.acquire(timeout=patience_of(threading.TIMEOUT_MAX).left):
+            raise ModelTimeout(f"model {self.name}: no slot became free in time")
+        try:
+            reply = _StreamedReply(patience_of(self.settings.deadline))
+            server.handle_chat_completions(request, reply.receive)
             return reply.completion(self.name)
+        except ValueError as error:
+            raise ModelRejected(f"model {self.name}: {error}") from None
+        finally:
+            self._free.release()
 
     def load(self) -> Any:
         """Read the weights if they are not in memory yet, refusing a file that is not what its name says."""
@@ -95,12 +99,25 @@ def _start_server(path: Path, settings: LocalSettings) -> Any:
     params.cache_ram_mib = settings.cache_mib if settings.reuse_prefix else 0
     params.n_batch = 512  # the deadline is looked at once per batch
     params.verbosity = -1
-    threads = settings.threads or os.cpu_count() or 1
+    threads = settings.threads or free_cores(os.cpu_count() or 1, _load())
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     try:
         return xllamacpp.Server(params)
     except RuntimeError as error:
         raise ModelUnavailable(f"model {path.stem}: llama.cpp cannot load {path}: {error}") from error
+
+
+def free_cores(cores: int, load: float) -> int:
+    """Count the cores that other work leaves, at least one: llama.cpp's threads wait for the slowest of them."""
+    return max(1, min(cores, round(cores - load)))
+
+
+def _load() -> float:
+    """Tell how many others want a core; nothing where the system does not say."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):  # Windows has none
+        return 0.0
 
 
 def _request(messages: Sequence[Message], sampling: Sampling, *, reuse_prefix: bool) -> dict[str, Any]:
@@ -120,8 +137,8 @@ def _request(messages: Sequence[Message], sampling: Sampling, *, reuse_prefix: b
 class _StreamedReply:
     """Gathers the pieces of one streamed reply, and stops the stream when its time is up."""
 
-    def __init__(self, *, deadline: float) -> None:
-        self._deadline = deadline
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience  # taken here: llama.cpp may call back from a thread of its own
         self._started = time.perf_counter()
         self._timed_out = False
         self._error: Mapping[str, Any] = {}
@@ -136,7 +153,7 @@ class _StreamedReply:
         for choice in piece.get("choices", ()):
             self._text.append(choice["delta"].get("content") or "")
             self._finish_reason = choice["finish_reason"] or self._finish_reason
-        self._timed_out = not self._usage and time.perf_counter() - self._started > self._deadline
+        self._timed_out = not self._usage and not self._patience.left
         return self._timed_out
 
     def completion(self, name: str) -> Completion:
@@ -144,7 +161,7 @@ class _StreamedReply:
         if self._error:
             raise _refusal(name, self._error)
         if self._timed_out:
-            raise ModelTimeout(f"model {name}: no whole reply within {self._deadline:g} s")
+            raise ModelTimeout(f"model {name}: no whole reply within {self._patience.seconds:g} s")
         if not self._usage:
             raise BadReply(f"model {name}: the reply broke off (finish reason {self._finish_reason or 'unknown'})")
         return Completion(

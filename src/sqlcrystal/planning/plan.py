@@ -14,13 +14,15 @@ from msgspec.structs import replace
 
 from sqlcrystal import assembly
 from sqlcrystal.config import StudyFile
-from sqlcrystal.errors import RecordingMiss
+from sqlcrystal.errors import DataError, RecordingMiss
+from sqlcrystal.ledger.records import read_ledger
 from sqlcrystal.models.recorded import Peeking
 from sqlcrystal.planning.foresight import Foresight, foresee
 from sqlcrystal.protocols import Embedder, LanguageModel
 from sqlcrystal.study.design import gate_of
 from sqlcrystal.study.holdings import Holdings
 from sqlcrystal.study.opening import Opened, open_study
+from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.study.units import Batch, Unit
 from sqlcrystal.writing.card import estimate_tokens
@@ -29,7 +31,7 @@ WRONG_SHARE = 0.5
 YIELD = 0.3
 ROUNDS_USED = 0.85
 FLIP_SHARE = 0.15
-"""Of the questions that memory answers, those it fixes or breaks: each is asked again without every card."""
+"""Of the questions that memory answers, those it fixes or breaks, where neither recording nor pilot tells."""
 CALLS_IN_CONTEXT = 2
 """Of a question that follows others in a dialogue: one to read it, one to answer it."""
 CARD_TOKENS = 90
@@ -86,6 +88,20 @@ class Walked(Struct, frozen=True, kw_only=True):
     recorded: int
     missing: list[int]
     guessed: float
+    leaving_out: int
+    """Calls without one card, each sent only if memory changed the answer, which is not known yet."""
+
+
+class Flips(Struct, frozen=True, kw_only=True):
+    """The share of answers that memory fixes or breaks, and the source it is known from."""
+
+    share: float
+    source: str
+
+    @classmethod
+    def counted(cls, flips: int, answers: int, source: str) -> "Flips":
+        """Take the share that was seen."""
+        return cls(share=flips / answers, source=f"{source}: {flips} of {answers}")
 
 
 class UsualCall(Struct, frozen=True, kw_only=True):
@@ -103,22 +119,39 @@ def plan_study(
     *,
     model: LanguageModel | None = None,
     embedder: Embedder | None = None,
+    pilot: Path | None = None,
 ) -> StudyPlan:
-    """Plan a study; `recording` is the run's own, if it was begun. Nothing is asked and nothing is written."""
+    """Plan a study; `recording` is the run's own, if it was begun. Nothing is asked and nothing is written.
+
+    `pilot` is the folder of another run: it tells how many answers memory changes, where the recording does not.
+    """
     begun = (str(recording),) if recording is not None and recording.is_file() else ()
     reading = replace(study, recordings=(*begun, *study.recordings))
     with (
         tempfile.TemporaryDirectory() as scratch,
         open_study(reading, Path(scratch) / "none.sqlite", model=model, embedder=embedder) as opened,
     ):
-        return Planner(opened).plan()
+        return Planner(opened, flips=pilot_flips(pilot) if pilot else None).plan()
+
+
+def pilot_flips(folder: Path) -> Flips:
+    """Count the answers that memory changed in another run."""
+    pairs = Facts(read_ledger(folder)).headline
+    if not pairs:
+        raise DataError(
+            f"{folder}: no question is answered with and without memory yet, so there is nothing to plan by"
+        )
+    return Flips.counted(sum(pair.before.right != pair.after.right for pair in pairs), len(pairs), f"pilot {folder}")
 
 
 class Planner:
     """Walks the units without asking anything."""
 
-    def __init__(self, opened: Opened) -> None:
-        """Perform with a model that only peeks."""
+    def __init__(self, opened: Opened, flips: Flips | None = None) -> None:
+        """Perform with a model that only peeks; `flips` are a pilot's."""
+        self._pilot = flips
+        self._known_flips: list[bool] = []
+        self._leaving_out = 0
         self.opened, self.study = opened, opened.performer.study
         self.work = opened.work
         self.peek = Peeking(opened.model, length=estimate_tokens)
@@ -132,13 +165,14 @@ class Planner:
         return self._priced([self._walked(batch) for batch in self.work])
 
     def _walked(self, batch: Batch) -> Walked:
-        recorded, missing = len(self.peek.known), len(self.peek.missing)
+        recorded, missing, leaving_out = len(self.peek.known), len(self.peek.missing), self._leaving_out
         guessed = sum(self._walk(unit) for unit in batch.units)
         return Walked(
             batch=batch,
             recorded=len(self.peek.known) - recorded,
             missing=[*islice(self.peek.missing.values(), missing, None)],
             guessed=guessed,
+            leaving_out=self._leaving_out - leaving_out,
         )
 
     def _walk(self, unit: Unit) -> float:
@@ -147,7 +181,8 @@ class Planner:
         if any(bank not in filled for bank in unit.needs):
             return self._answers(unit) + self._repairs(unit, WRONG_SHARE)
         if unit.leaves_out and not self._tells_flip(unit):
-            return FLIP_SHARE
+            self._leaving_out += 1
+            return 0.0
         missing, known = len(self.peek.missing), len(self.peek.known)
         try:
             self._holdings.keep(unit, self.performer.perform(unit, filled))
@@ -164,17 +199,27 @@ class Planner:
     def _answers(self, unit: Unit) -> float:
         """A call for each answer; of the questions to learn from, those that will have a card."""
         if unit.leaves_out:
-            return FLIP_SHARE
+            self._leaving_out += 1
+            return 0.0
         calls = CALLS_IN_CONTEXT if unit.earlier else 1
         return float(calls) if SETTINGS[unit.setting].asks == "held-out" else WRONG_SHARE * YIELD
 
     def _tells_flip(self, unit: Unit) -> bool:
         """Tell whether the recording tells if memory changed the verdict, so that its cards are left out in turn."""
         try:
-            self.performer.flip(unit, self._holdings.filled)
+            flip = self.performer.flip(unit, self._holdings.filled)
         except RecordingMiss:
             return False
+        if unit.leaves_out == 1:
+            self._known_flips.append(flip is not None)
         return True
+
+    @cached_property
+    def _flips(self) -> Flips:
+        """What the recording tells if it tells enough, else a pilot, else an assumption."""
+        if len(self._known_flips) >= ENOUGH:
+            return Flips.counted(sum(self._known_flips), len(self._known_flips), "recorded")
+        return self._pilot or Flips(share=FLIP_SHARE, source="assumed; --truth DIR takes a pilot's")
 
     def _repairs(self, unit: Unit, share: float) -> float:
         """The calls of one repair and its card, counted once for all arms and seeds that share them."""
@@ -225,15 +270,16 @@ class Planner:
         batch, prices = walked.batch, self.study.prices
         planned = self.performer.design.arm(batch.arm) if batch.arm else None
         cards = planned.arm.k if planned and planned.remembers and batch.setting != "collection" else 0
-        prompts = sum(walked.missing) + walked.guessed * (usual.prompt_tokens + cards * CARD_TOKENS)
-        completions = (len(walked.missing) + walked.guessed) * usual.completion_tokens
+        guessed = walked.guessed + walked.leaving_out * self._flips.share
+        prompts = sum(walked.missing) + guessed * (usual.prompt_tokens + cards * CARD_TOKENS)
+        completions = (len(walked.missing) + guessed) * usual.completion_tokens
         seconds = usual.seconds_per_token * (prompts + COMPLETION_WEIGHT * completions)
         return PlannedWork(
             arm=batch.arm,
             setting=batch.setting if batch.arm else batch.label,
             recorded=walked.recorded,
             known=len(walked.missing),
-            guessed=round(walked.guessed, 1),
+            guessed=round(guessed, 1),
             prompt_tokens=round(prompts),
             completion_tokens=round(completions),
             minutes=round(seconds / self._at_once / 60, 2),
@@ -261,7 +307,17 @@ class Planner:
                 "completion tokens a call": round(usual.completion_tokens, 1),
                 "seconds a token (a completion token counts as 10)": round(usual.seconds_per_token, 6),
                 "calls whose time passes at once": self._at_once,
+                **self._assumed_flips(sum(part.leaving_out for part in walked)),
             },
             measured=usual.measured,
             foresight=foresee(self.opened.splits, folds=bool(self.opened.performer.study.folds)),
         )
+
+    def _assumed_flips(self, leaving_out: int) -> dict[str, float]:
+        """Name the share of answers that memory changes and its effect on the calls, where calls depend on it."""
+        if not leaving_out:
+            return {}
+        return {
+            f"share of answers that memory fixes or breaks ({self._flips.source})": round(self._flips.share, 4),
+            "calls that are added for each 0.05 more of that share": round(0.05 * leaving_out),
+        }

@@ -11,10 +11,12 @@ from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord
 from sqlcrystal.errors import ConfigError
+from sqlcrystal.escaping import visible
 from sqlcrystal.serving.documents import DOES_NOT_RUN, Followed, Offer, UsedCard
 from sqlcrystal.types import Cell, Episode, Row
 
 ROWS_IN_NOTEBOOK = 20
+ROWS_IN_PRINT = 3
 
 
 class Event(Struct, frozen=True):
@@ -34,6 +36,10 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     database: str
     question: str
     sql: str | None
+    words: str = ""
+    """What the SQL does, in one sentence; empty where no rule speaks of something in it."""
+    unasked: tuple[str, ...] = ()
+    """Parts of the words that no word of the question asks for."""
     columns: tuple[str, ...] = ()
     rows: tuple[Row, ...] | None = ()
     """None where values are not kept and the answer was given before."""
@@ -48,8 +54,12 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     """The stored query was given other literals; only for parameters that were confirmed before."""
     repaired: bool = False
     """The SQL is not the first attempt's."""
+    audit: bool = False
+    """Chance chose it to be judged, whatever it says."""
     offer: Offer | None = None
     follows: Followed | None = None
+    confidence: float | None = None
+    """The probability of being right, from what is known without an oracle; None where nothing was worked out."""
     verdict: str = ""
     card: str = ""
     """The card that a verdict made of it."""
@@ -100,7 +110,22 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
             how = f"replayed, {how} to read it" if self.calls else "replayed, no model call"
         how += ", adapted" if self.adapted else ""
         tokens = f", {self.prompt_tokens:,} + {self.completion_tokens:,} tokens" if self.calls else ""
-        return f"answer {self.id}: {how}{tokens}, {self.seconds:.1f} s{', repaired' if self.repaired else ''}"
+        sure = f", {self.sureness}" if self.confidence is not None else ""
+        return f"answer {self.id}: {how}{tokens}, {self.seconds:.1f} s{', repaired' if self.repaired else ''}{sure}"
+
+    @property
+    def sureness(self) -> str:
+        """Say how sure the answer is in words, with the number behind them; nothing where none was worked out."""
+        return sureness(self.confidence)
+
+    def __str__(self) -> str:
+        """Say it shortly: the SQL, what came back, and the id; everything else are its fields."""
+        if self.error or not self.sql:
+            return visible(f"{self.sql or 'no SQL in the reply'}\n{self.error}\n{self.cost_line()}")
+        first = "; ".join(", ".join(map(_cell_text, row)) for row in (self.rows or ())[:ROWS_IN_PRINT])
+        more = "; …" if self.row_count > ROWS_IN_PRINT else ""
+        rows = f"{self.row_count:,} row{'' if self.row_count == 1 else 's'}{f': {first}{more}' if first else ''}"
+        return visible(f"{self.sql}\n{rows}\n{self.cost_line()}")
 
     def _by_column(self) -> dict[str, list[Cell]]:
         return dict(zip(_told_apart(self.columns), _columns(self.columns, self.rows or ()), strict=True))
@@ -112,6 +137,7 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
             f"{asked}<p><b>{escape(self.question)}</b></p>",
             f"<pre>{escape(self.sql or 'no SQL in the reply')}</pre>",
         ]
+        parts += [f"<p>{escape(self.words)}</p>"] * bool(self.words)
         parts.append(f"<p>{escape(self.error)}</p>" if self.error else _table(self.columns, self.rows or ()))
         if self.cards:
             used = [(card.id, card.score, card.signal, card.by, card.question) for card in self.cards]
@@ -119,10 +145,24 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
         return "<div>" + "".join(parts) + f"<p><small>{escape(self.cost_line())}</small></p></div>"
 
 
+SURENESS = ((0.85, "sure"), (0.6, "probably right"), (0.4, "may be wrong"), (0.0, "probably wrong"))
+
+
+def sureness(confidence: float | None) -> str:
+    """Put a probability of being right into words."""
+    if confidence is None:
+        return ""
+    word = next(word for least, word in SURENESS if confidence >= least)
+    return f"{word} ({100 * confidence:.0f} %)"
+
+
 def served(record: AnswerRecord, cards: tuple[UsedCard, ...], **more: Any) -> ServedAnswer:
     """Make an answer as it is shown from the record that is kept of it."""
     same = ("id", "database", "question", "sql", "columns", "rows", "row_count", "replayed", "calls", "prompt_tokens")
-    taken = {field: getattr(record, field) for field in (*same, "completion_tokens", "seconds", "error")}
+    taken = {
+        field: getattr(record, field)
+        for field in (*same, "completion_tokens", "seconds", "error", "confidence", "audit")
+    }
     answer = ServedAnswer(**{**taken, "cards": cards, "follows": Followed.of(record), **more})
     return replace(answer, truncated=answer.row_count > len(answer.rows or ()))
 
@@ -171,4 +211,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _cell(cell: object) -> str:
-    return "NULL" if cell is None else escape(str(cell))
+    return escape(_cell_text(cell))
+
+
+def _cell_text(cell: object) -> str:
+    return "NULL" if cell is None else str(cell)

@@ -14,12 +14,14 @@ from msgspec.structs import replace
 
 from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
 from sqlcrystal.consumption.memory import NoMemory
+from sqlcrystal.databases.results import result_digest
 from sqlcrystal.errors import ModelError, SqlcrystalError, UserError
 from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
-from sqlcrystal.serving.draft import Draft, Vouched, conflict, result_digest, spread
+from sqlcrystal.serving.draft import Draft, Vouched, conflict, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
+from sqlcrystal.serving.refusing import refuse_what_asks_nothing
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving.following import Reading
@@ -38,6 +40,8 @@ class ServingArm(NamedTuple):
     memory: bool
     share: float = 0.0
     both: bool = False
+    audit: bool = False
+    """Whether chance chose the answer to be judged."""
 
 
 def ask(
@@ -58,22 +62,31 @@ def ask(
     started = time.perf_counter()
     opened = workspace.open(database)
     reading = _read(workspace, text, database, earlier, by=by, notify=notify)
-    arm = draw(workspace, opened, reading.question, wanted=memory)
-    draft = _draft(workspace, opened, reading.question, with_memory=arm.memory, notify=notify)
+    question = reading.question
+    if not reading.follows:
+        refuse_what_asks_nothing(workspace, opened, question)
+    arm = draw(workspace, opened, question, wanted=memory)
+    draft = _draft(workspace, opened, question, with_memory=arm.memory, notify=notify)
     draft = replace(draft, calls=(*reading.calls, *draft.calls))
-    record = _record(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
+    record = record_of(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
     if reading.follows and earlier is not None:
         record = replace(record, follows=earlier.id, asked=text.strip())
     twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
     lasting, offer = _keep(workspace, opened, draft, record, twin)
+    from sqlcrystal.serving.in_words import in_words  # whose parser is not needed before the model has answered
+
     vouched = _vouched(workspace, opened, lasting, draft)
+    told = in_words(workspace, opened.name, draft.sql, question.text)
     answer = served(
         record,
         draft.used,
         rows=draft.rows,
         row_count=len(draft.rows),
+        words=told.words,
+        unasked=told.unasked,
         adapted=draft.adapted,
         repaired=draft.repaired,
+        audit=lasting.audit,
         offer=offer,
         verdict=vouched.verdict,
         card=vouched.card,
@@ -91,12 +104,15 @@ def _keep(
     """The answer as the store has it from now on, with its twin, and what it offers beside; all of them or none."""
     salt = secrets.token_hex(8)
     lasting = kept(workspace, opened, record, salt)
-    proposed = _offer(opened, draft, record)
+    proposed = _offer(workspace, opened, draft, record)
     workspace.remember(opened)
+    answers = workspace.store.answers
+    if lasting.audit and answers.audited_on(lasting.at[:10], database=opened.name, question=lasting.question):
+        lasting = replace(lasting, audit=False)  # the day's first answer stands for the question: nobody chooses one
     with workspace.store.appending():
-        workspace.store.answers.save(lasting, kept_trace(opened, draft.episode))
+        answers.save(lasting, kept_trace(opened, draft.episode))
         if twin is not None:
-            workspace.store.answers.save(kept(workspace, opened, twin, salt))
+            answers.save(kept(workspace, opened, twin, salt))
         if proposed is not None:
             workspace.store.decisions.propose(proposed[1])
     return lasting, proposed[0] if proposed else None
@@ -164,13 +180,13 @@ def _twin(
     other = ServingArm(memory=not arm.memory, share=arm.share)
     no_card = not draft.retrieved if arm.memory else not FreshMemory(workspace, opened).recall(draft.question)
     if no_card and not draft.replayed:  # without a card both arms ask the very same
-        return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), **_NO_COST)
+        return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), audit=False, **_NO_COST)
     started = time.perf_counter()
     try:
         hidden = _draft(workspace, opened, draft.question, with_memory=other.memory, notify=lambda _: None)
     except ModelError:
         return None
-    record = _record(workspace, opened, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
+    record = record_of(workspace, opened, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
     return replace(record, twin_of=shown.id)
 
 
@@ -178,12 +194,14 @@ def _new_id() -> str:
     return secrets.token_hex(6)
 
 
-def _record(
+def record_of(
     workspace: Workspace, opened: OpenDatabase, draft: Draft, *, by: str, arm: ServingArm, seconds: float
 ) -> AnswerRecord:
+    """Write an answer down as it was given, before anything is taken out of it."""
     execution = draft.execution
     rows = execution.rows if isinstance(execution, Rows) else ()
     digest = result_digest(execution)
+    disagreed, contradicted = spread(workspace, draft, digest), conflict(opened, draft, digest)
     return AnswerRecord(
         id=_new_id(),
         database=opened.name,
@@ -199,15 +217,25 @@ def _record(
         cards=tuple(CardUse(retrieved.card.id, retrieved.score) for retrieved in draft.retrieved),
         memory=arm.memory,
         share=arm.share,
+        audit=arm.audit,
+        trouble=bool(disagreed or contradicted) or _shows_trouble(draft),
         replayed=draft.replayed,
         calls=len(draft.calls),
         prompt_tokens=sum(call.completion.prompt_tokens for call in draft.calls),
         completion_tokens=sum(call.completion.completion_tokens for call in draft.calls),
         seconds=round(seconds, 6),
-        spread=spread(workspace, draft, digest),
-        conflict=conflict(opened, draft, digest),
+        spread=disagreed,
+        conflict=contradicted,
+        confidence=draft.confidence,
         error=_error(draft),
     )
+
+
+def _shows_trouble(draft: Draft) -> bool:
+    """Tell whether the result alone warns who looks at it: it failed, or holds nothing."""
+    from sqlcrystal.databases.symptoms import shown_by_the_result  # whose parser is loaded with the answer
+
+    return draft.execution is None or bool(shown_by_the_result(draft.execution))
 
 
 def _error(draft: Draft) -> str:
@@ -216,17 +244,21 @@ def _error(draft: Draft) -> str:
     return draft.execution.message if isinstance(draft.execution, Failure) else ""
 
 
-def _offer(opened: OpenDatabase, draft: Draft, record: AnswerRecord) -> tuple[Offer, Proposal] | None:
+def _offer(
+    workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord
+) -> tuple[Offer, Proposal] | None:
     """The stored query with this question's literals, where it gives another result than the model's."""
     if draft.replayed or not draft.retrieved or is_private(opened):
         return None
+    from sqlcrystal.serving.in_words import in_words
     from sqlcrystal.serving.replay import adaptation
 
     near = [retrieved.card for retrieved in draft.retrieved]
     adapted = adaptation(opened, draft.question, near, fingerprint=record.fingerprint)
     if adapted is None or result_digest(adapted.execution) == record.result_digest:
         return None
-    offer = Offer(id=new_proposal_id(), card=adapted.card.id, sql=adapted.sql, exchanged=adapted.exchanged)
+    words = in_words(workspace, opened.name, adapted.sql).words
+    offer = Offer(id=new_proposal_id(), card=adapted.card.id, sql=adapted.sql, exchanged=adapted.exchanged, words=words)
     told = ", ".join(f"{old} → {new}" for old, new in adapted.exchanged)
     proposal = Proposal(
         id=offer.id,
@@ -250,14 +282,20 @@ def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, d
 
 def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, wanted: bool | None) -> ServingArm:
     """The arm of a question today; who says what they want is not drawn, and not measured."""
-    entry = opened.entry
-    if wanted is not None or not entry.hold_out:
-        return ServingArm(memory=wanted is not False)
+    if wanted is not None:
+        return ServingArm(memory=wanted)
+    divided = workspace.experiment(opened.name)
+    if not divided.hold_out:
+        return ServingArm(memory=True)
     day = datetime.now(UTC).date().isoformat()
-    out = held_out(
-        seed=workspace.team.seed, database=opened.name, question=question.text, day=day, share=entry.hold_out
+    asked = {"database": opened.name, "question": question.text}
+    drawn: dict[str, Any] = {"seed": workspace.team.seed, "day": day, **asked}
+    return ServingArm(
+        memory=not held_out(**drawn, share=divided.hold_out),
+        share=divided.hold_out,
+        both=divided.both_arms,
+        audit=audited(**drawn, share=opened.entry.audit),
     )
-    return ServingArm(memory=not out, share=entry.hold_out, both=entry.both_arms)
 
 
 def held_out(*, seed: int, database: str, question: str, day: str, share: float) -> bool:
@@ -265,9 +303,9 @@ def held_out(*, seed: int, database: str, question: str, day: str, share: float)
     return _drawn(str(seed), database, question_key(question), day, share=share)
 
 
-def audited(*, seed: int, database: str, key: str, day: str, share: float) -> bool:
-    """Tell whether chance chose a question of that key to be judged that day, whichever arm answers it."""
-    return _drawn(str(seed), database, key, day, "audit", share=share)
+def audited(*, seed: int, database: str, question: str, day: str, share: float) -> bool:
+    """Tell whether chance chose a question to be judged that day, whichever arm answers it."""
+    return _drawn(str(seed), database, question_key(question), day, "audit", share=share)
 
 
 def _drawn(*parts: str, share: float) -> bool:

@@ -27,7 +27,9 @@ def edit_card(
             raise UserError(f"{name}: must not be empty")
     if sql is not None:
         if not workspace.knows(card.database):
-            raise UserError(f"sql: database {card.database!r}, on which it is run first, is not known; name it (--db)")
+            raise UserError(f"sql: database {card.database!r}, on which it is run first, is not known").hinting(
+                "name it with --db"
+            )
         must_run(workspace.open(card.database), runnable(sql))
         text = _text_with(card, sql) if text is None else text
     text, sql, reason = kept_edit(workspace, card, text=text, sql=sql, reason=reason)

@@ -5,6 +5,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from time import perf_counter
 
+from sqlcrystal.errors import ModelTimeout
+from sqlcrystal.patience import is_over
 from sqlcrystal.protocols import Database, LanguageModel
 from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.types import Completion, Execution, Message, Sampling, Table
@@ -62,7 +64,9 @@ class ClockedModel:
         self._model = model
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """The model's reply."""
+        """The model's reply; no call is begun that nobody waits for."""
+        if is_over():
+            raise ModelTimeout(f"model {self.name}: the time for this answer is up")
         with _outside("model"):
             return self._model.chat(messages, sampling=sampling)
 

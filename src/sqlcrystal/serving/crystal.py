@@ -31,6 +31,9 @@ from sqlcrystal.types import Card, CardStatus, Question, Retrieved, Table
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import CheckReport, Forgotten, ImportReport
+    from sqlcrystal.databases.spelling import NotHeld
+    from sqlcrystal.serving.learning import LearnReport, LogSource, Watch
+    from sqlcrystal.serving.measuring import MeasuringChoice
     from sqlcrystal.serving.own_tests import OwnTest, TestResult
     from sqlcrystal.serving.stories import AnswerStory, CardStory
     from sqlcrystal.serving.value import Look, Value
@@ -66,7 +69,9 @@ class Crystal(OpenTeam):
     def run(self, sql: str, database: str | None = None, *, scope: Scope = Scope.ASK) -> Result:
         """Run one read-only statement behind the guard; SQL that fails is a result with an error."""
         name = self.database(database, scope)
-        result = Result.of(self.workspace.open(name).database.execute(sql))
+        from sqlcrystal.serving.in_words import in_words
+
+        result = Result.of(self.workspace.open(name).database.execute(sql), in_words(self.workspace, name, sql).words)
         return result.withheld() if self._withholds(name) else result
 
     def database(self, name: str | None = None, scope: Scope = Scope.ASK) -> str:
@@ -138,6 +143,13 @@ class Crystal(OpenTeam):
             raise UserError(f"answer {record.id}: its SQL was kept without its values and cannot run again; ask again")
         return self.run(record.sql, record.database, scope=scope)
 
+    def near_values(self, name: str, scope: Scope = Scope.ASK) -> "tuple[NotHeld, ...]":
+        """Look up the values that an answer's SQL asks for and its columns never hold, with those like them."""
+        from sqlcrystal.serving.stories import near_values
+
+        record = lookups.answer_for(self.workspace, self.caller, name, scope)
+        return () if self._withholds(record.database) else near_values(self.workspace, record)
+
     def history(self, database: str | None = None, *, question: str | None = None, limit: int = 50) -> list[PastAnswer]:
         """List the latest answers, newest first."""
         if not self.workspace.store_exists():
@@ -146,16 +158,32 @@ class Crystal(OpenTeam):
         records = self.store.answers.recent(database=name, question=question, limit=limit)
         return self._past(record for record in records if not record.twin_of)
 
-    def queue(self, database: str | None = None, *, limit: int = 100) -> list[WaitingAnswer]:
-        """List what waits for a verdict, most useful first."""
+    def queue(self, database: str | None = None, *, limit: int = 100, told: bool = True) -> list[WaitingAnswer]:
+        """List what waits for a verdict, most useful first; `told` leaves out the words where nobody reads them."""
         if not self.workspace.store_exists():
             return []
         name = self._one_or_all(database, Scope.JUDGE)
         proposed: dict[str, list[str]] = {}
         for proposal in self.store.decisions.proposals(database=name):
             proposed.setdefault(proposal.answer, []).append(proposal.id)
+        from sqlcrystal.serving.stories import waiting_answers
+
         waiting = self.store.answers.waiting(database=name, limit=limit)
-        return [WaitingAnswer.of(entry, tuple(proposed.get(entry.answer.id, ()))) for entry in waiting]
+        return waiting_answers(self.workspace, waiting, proposed, told=told)
+
+    def learn(
+        self,
+        source: "LogSource",
+        database: str | None = None,
+        *,
+        most: int | None = None,
+        again: bool = False,
+        watch: "Watch | None" = None,
+    ) -> "LearnReport":
+        """Propose what the queries of a log teach: a file, folder, server or upload; nothing is a card before."""
+        from sqlcrystal.serving.learning import learn
+
+        return learn(self.workspace, self.caller, database, source, again=again, most=most, watch=watch)
 
     def proposals(self, database: str | None = None) -> list[Proposal]:
         """List the proposals of repairs that wait for a decision, oldest first."""
@@ -175,6 +203,11 @@ class Crystal(OpenTeam):
             return verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note, anyway=anyway)
         record = self._judged(name, person)
         return verdicts.confirm_answer(self.workspace, record, by=person, note=note, anyway=anyway)
+
+    def confirm_all(self, answers: Iterable[ServedAnswer | str], *, by: str = "", note: str = "") -> list[Ruling]:
+        """Vouch for several answers, all or none."""
+        with self.store.transaction():
+            return [self.confirm(answer, by=by, note=note) for answer in answers]
 
     def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> Correction:
         """Give the right SQL for an answer's question: it becomes a card in the caller's name."""
@@ -200,8 +233,11 @@ class Crystal(OpenTeam):
         if given.proposal is None or not self._withholds(record.database):
             return given
         # A repair looks at the data, so that its SQL may hold a cell: a model sees it as the store keeps it.
+        from sqlcrystal.serving.in_words import in_words
+
         kept = self.store.decisions.proposal(given.proposal.id)
-        return given.withheld(kept.sql, kept.question)
+        words = in_words(self.workspace, record.database, kept.sql).words
+        return given.withheld(kept.sql, words, kept.question)
 
     def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
         """Take a verdict back: its card leaves service."""
@@ -391,6 +427,19 @@ class Crystal(OpenTeam):
     def judged(self, database: str | None = None) -> list[bool]:
         """Tell of each verdict that stands, in order, whether it found the answer right."""
         return [verdict.right for verdict in self.store.answers.judged(database=self.database(database))]
+
+    def measuring(self, database: str | None = None) -> "tuple[MeasuringChoice, ...]":
+        """Give the ways to measure memory over a database: what each costs, when it will tell, which is on."""
+        from sqlcrystal.serving.measuring import choices
+
+        return choices(self.workspace, self.database(database))
+
+    def measure(self, kind: str, database: str | None = None, *, by: str = "") -> "MeasuringChoice":
+        """Measure memory from now on in one of those ways, in every process; it goes before the settings."""
+        from sqlcrystal.serving.measuring import choose
+
+        name = self.database(database, Scope.MANAGE)
+        return choose(self.workspace, name, kind, by=self._named(by))
 
     def test(self, tests: "Iterable[OwnTest]", database: str | None = None) -> "list[TestResult]":
         """Ask the team's own tests with memory and without; nothing is kept of it."""

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from sqlcrystal import assembly, pipeline
 from sqlcrystal.bank import AnswerRecord, Entry, Scope, Verdict
-from sqlcrystal.bank.tables import answer_cards, answers, decisions, proposals
+from sqlcrystal.bank.tables import answer_cards, answers, decisions, experiments, proposals
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.benchmarks.quarry import load
@@ -117,8 +117,8 @@ class RecordedReplies:
         if plain:
             return _said(plain.get(frozenset()) or next(iter(plain.values())), WITHOUT_PROFILE)
         raise NotRecorded(
-            "Not in the recording: this demo plays back what a model once replied. For any question, connect a "
-            "model (sqlcrystal model pull, then sqlcrystal serve); the page /demo/questions lists what was recorded."
+            "Not in the recording: this demo plays back what a model once replied. The page /demo/questions lists what "
+            "was recorded, and says how to connect a model that answers any question."
         )
 
     def close(self) -> None:
@@ -290,7 +290,7 @@ class DemoCrystal(Crystal):
     def waiting_story(self) -> str:
         """Name the answer that the story has its visitor reject; nothing once it was judged."""
         text = self.texts[STORY.rejected]
-        return next((each.id for each in self.queue(OTHER_DATABASE) if each.question == text), "")
+        return next((each.id for each in self.queue(OTHER_DATABASE, told=False) if each.question == text), "")
 
     def recorded_questions(self, database: str) -> list[str]:
         """List what can be asked of a database."""
@@ -324,7 +324,7 @@ class DemoCrystal(Crystal):
     def reset(self) -> None:
         """Bring the store back to where the demo began; tokens stay, so that nobody is logged out."""
         with self.store.backend.writing() as connection:
-            for table in (answer_cards, decisions, proposals, answers):
+            for table in (answer_cards, decisions, proposals, answers, experiments):
                 connection.execute(table.delete())
             for card in self.cards():
                 self.store.bank.delete(card.id, by="demo", reason="the demo was set back")
@@ -356,7 +356,7 @@ def demo_crystal(store: str | None = None) -> Iterator[DemoCrystal]:
     with tempfile.TemporaryDirectory(prefix="sqlcrystal-demo-") as folder:
         entries = {name: _entry(place) for name, place in benchmark.locations.items()}
         team = TeamFile(databases=entries, store=store or str(Path(folder) / "demo.db"), model=MODEL, budget=0)
-        plain = {name: replace(entry, profile=False, fallback=False) for name, entry in entries.items()}
+        plain = {name: replace(entry, profile=False, choice="none") for name, entry in entries.items()}
         crystal = DemoCrystal(team, model=replies)
         crystal.repairing = Crystal(replace(team, databases=plain, budget=1), model=replies)
         crystal.reports = _unpacked_report(Path(folder) / "runs")
@@ -392,7 +392,7 @@ def _past(benchmark: Benchmark, replies: RecordedReplies, team: TeamFile) -> Pas
 
 
 def _entry(place: str) -> DatabaseEntry:
-    return DatabaseEntry(url=place, replay=True, hold_out=HOLD_OUT, profile=True, fallback=True)
+    return DatabaseEntry(url=place, replay=True, hold_out=HOLD_OUT, profile=True, choice="signs")
 
 
 def demo_token(crystal: Crystal) -> str:
@@ -405,6 +405,8 @@ def _unpacked_report(runs: Path) -> Path:
     kept, run = _beside(REPORT), runs / REPORT.name
     (run / "report").mkdir(parents=True)
     shutil.copy(kept / "summary.json", run)
+    (run / "report" / "figures").mkdir()
+    shutil.copy(kept / "headline.svg", run / "report" / "figures")
     (run / "report" / "index.html").write_bytes(lzma.decompress((kept / "index.html.xz").read_bytes()))
     return runs
 

@@ -1,6 +1,6 @@
 """Records as they look outside: declared once here, and used by --json, HTTP, MCP, the chat interface and the page."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -9,6 +9,9 @@ from msgspec.structs import replace
 from sqlcrystal.bank import AnswerRecord, Change, Entry, Grant, Scope, Verdict, Waiting
 from sqlcrystal.bank.records import EVERY_DATABASE as EVERY_DATABASE  # noqa: PLC0414  (documents of tokens hold it)
 from sqlcrystal.types import Card, CardId, CardStatus, Execution, Failure, Row, Rows
+
+if TYPE_CHECKING:
+    from sqlcrystal.telling.told import Told
 
 DOES_NOT_RUN = "does not run"
 """All that is said of an error that may cite a value."""
@@ -47,6 +50,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     card: CardId
     sql: str
     exchanged: tuple[tuple[str, str], ...]
+    words: str = ""
+    """What the SQL does, in one sentence."""
 
 
 class Followed(Struct, frozen=True, kw_only=True):
@@ -99,14 +104,22 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
     spread: float
     conflict: float
     error: str
+    audit: bool
+    """Whether chance chose it to be judged: it waits until somebody does."""
     cards: int = 0
     """How many cards it used."""
     proposals: tuple[str, ...] = ()
     """Ids of the repairs that were proposed for it."""
+    words: str = ""
+    """What the SQL does, in one sentence."""
+    unasked: tuple[str, ...] = ()
+    """Parts of the words that no word of the question asks for."""
+    uses: int = 0
+    """Runs of its query in the log that it was learned from; 0 for a person's question."""
 
     @classmethod
-    def of(cls, waiting: Waiting, proposals: tuple[str, ...]) -> "WaitingAnswer":
-        """Describe an entry of the queue."""
+    def of(cls, waiting: Waiting, proposals: tuple[str, ...], told: "Told") -> "WaitingAnswer":
+        """Describe an entry of the queue, with its SQL in words."""
         answer = waiting.answer
         return cls(
             id=answer.id,
@@ -118,8 +131,12 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
             spread=waiting.spread,
             conflict=waiting.conflict,
             error=answer.error,
+            audit=answer.audit,
             cards=len(answer.cards),
             proposals=proposals,
+            words=told.words,
+            unasked=told.unasked,
+            uses=answer.learned.uses if answer.learned is not None else 0,
         )
 
 
@@ -135,14 +152,20 @@ class Result(Struct, frozen=True, kw_only=True):
     truncated: bool = False
     seconds: float = 0.0
     error: str = ""
+    words: str = ""
+    """What the statement does, in one sentence; empty where no rule speaks of something in it."""
 
     @classmethod
-    def of(cls, execution: Execution) -> "Result":
+    def of(cls, execution: Execution, words: str = "") -> "Result":
         """Describe an execution, failed or not."""
         if isinstance(execution, Failure):
-            return cls(seconds=execution.seconds, error=f"{execution.kind}: {execution.message}")
+            return cls(seconds=execution.seconds, error=f"{execution.kind}: {execution.message}", words=words)
         return cls(
-            columns=execution.columns, rows=execution.rows, row_count=len(execution.rows), seconds=execution.seconds
+            columns=execution.columns,
+            rows=execution.rows,
+            row_count=len(execution.rows),
+            seconds=execution.seconds,
+            words=words,
         )
 
     def limited(self, most: int) -> "Result":
@@ -151,7 +174,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
     def withheld(self) -> "Result":
         """Leave out every cell, and the figures that a statement can make spell out a cell."""
-        return Result(row_count=min(self.row_count, 1), error=DOES_NOT_RUN if self.error else "")
+        return Result(row_count=min(self.row_count, 1), error=DOES_NOT_RUN if self.error else "", words=self.words)
 
 
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,12 +205,24 @@ class Correction(Ruling, frozen=True, kw_only=True):
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     row_count: int
+    words: str = ""
+    """What the SQL does, in one sentence."""
+    unasked: tuple[str, ...] = ()
+    """Parts of the words that no word of the question asks for."""
 
     @classmethod
-    def of(cls, ruling: Ruling, sql: str, rows: Rows) -> "Correction":
-        """Add to a ruling the SQL that a person gave, and its rows."""
+    def of(cls, ruling: Ruling, sql: str, rows: Rows, told: "Told") -> "Correction":
+        """Add to a ruling the SQL that a person gave, its words and its rows."""
         said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
-        return cls(**said, sql=sql, columns=rows.columns, rows=rows.rows, row_count=len(rows.rows))
+        return cls(
+            **said,
+            sql=sql,
+            columns=rows.columns,
+            rows=rows.rows,
+            row_count=len(rows.rows),
+            words=told.words,
+            unasked=told.unasked,
+        )
 
     def limited(self, most: int) -> "Correction":
         """Leave out the rows beyond so many."""
@@ -222,11 +257,11 @@ class Rejection(Ruling, frozen=True, kw_only=True):
         said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
         return cls(**said, proposal=proposal, trouble=trouble)
 
-    def withheld(self, sql: str, question: str) -> "Rejection":
-        """Leave out every cell of the proposal, and give its SQL and question as they are kept."""
+    def withheld(self, sql: str, words: str, question: str) -> "Rejection":
+        """Leave out every cell of the proposal, and give its SQL, its words and its question as they are kept."""
         if self.proposal is None:
             return self
-        result = self.proposal.withheld()
+        result = replace(self.proposal.withheld(), words=words)
         return replace(self, proposal=Proposed.returning(result, id=self.proposal.id, sql=sql, question=question))
 
     def limited(self, most: int) -> "Rejection":

@@ -1,11 +1,10 @@
 """An answer on its way: what the pipeline or the store came to, before it is kept."""
 
-import hashlib
 from collections import Counter
 
-import msgspec
 from msgspec import Struct
 
+from sqlcrystal.databases.results import result_digest
 from sqlcrystal.serving.documents import UsedCard
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Call, Episode, Execution, Question, Retrieved, Row, Rows
@@ -23,6 +22,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     replayed: bool = False
     adapted: bool = False
     repaired: bool = False
+    confidence: float | None = None
 
     @property
     def used(self) -> tuple[UsedCard, ...]:
@@ -51,14 +51,6 @@ class Vouched(Struct, frozen=True):
 NEAR = 0.9
 """A card this near is about the same thing, and should not say something else."""
 LOOKED_AT = 10
-
-
-def result_digest(execution: Execution | None) -> str:
-    """The same for the same rows in any order; nothing for SQL that gave none."""
-    if not isinstance(execution, Rows):
-        return ""
-    rows = sorted(msgspec.json.encode(row) for row in execution.rows)
-    return hashlib.sha256(b"\n".join([str(len(execution.columns)).encode(), *rows])).hexdigest()[:32]
 
 
 def spread(workspace: Workspace, draft: Draft, digest: str) -> float:

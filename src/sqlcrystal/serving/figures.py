@@ -2,8 +2,9 @@
 
 from msgspec import Struct
 
-from sqlcrystal.measurement.live import Tally, live_lift
 from sqlcrystal.serving.value import ArmValue, Value
+
+UNKNOWN = "not known yet"
 
 
 class ValueFigure(Struct, frozen=True):
@@ -15,8 +16,8 @@ class ValueFigure(Struct, frozen=True):
 
 
 def figures(value: Value) -> tuple[ValueFigure, ...]:
-    """Lift, flips, cost and break-even."""
-    return (_lift(value), _flips(value), _cost(value), _break_even(value))
+    """Lift, its bounds and its audit where there are any, flips, cost and break-even."""
+    return (_lift(value), *_beyond(value), _flips(value), _cost(value), _break_even(value))
 
 
 def arms(value: Value) -> list[tuple[str, str, str]]:
@@ -32,17 +33,16 @@ def arms(value: Value) -> list[tuple[str, str, str]]:
 
 
 def verdict_rates(value: Value) -> str:
-    """Tell how much of each arm was judged, and whether the two differ beyond chance: then so may what was judged."""
+    """Tell how much of each arm was judged; rates that differ are a warning, and equal ones prove nothing."""
     with_memory, without = value.arms["with_memory"], value.arms["without_memory"]
     if not with_memory.answers or not without.answers:
         return ""
     rates = f"Verdicts: with cards {_share(with_memory)}, held out {_share(without)}."
-    between = live_lift([Tally(with_memory.answers, with_memory.verdicts, without.answers, without.verdicts)])
-    if between.low_pp is None:
-        return f"{rates} Too few answers to tell whether the two rates differ."
-    if not between.excludes_zero:
-        return f"{rates} The two rates do not differ beyond chance."
-    return f"{rates} The two rates differ beyond chance: one arm is judged more, and the lift may say so."
+    if value.selection.selective or not value.unjudged:
+        return rates
+    return (
+        f"{rates} Even equal rates prove nothing: wrong answers may be judged less often in one arm than in the other."
+    )
 
 
 def _share(arm: ArmValue) -> str:
@@ -51,12 +51,30 @@ def _share(arm: ArmValue) -> str:
 
 def _lift(value: Value) -> ValueFigure:
     if value.lift_pp is None or value.lift_ci_pp is None:
-        return ValueFigure("Lift", "not known yet", "before five verdicts in each arm there is no interval")
+        return ValueFigure("Lift", UNKNOWN, "before five verdicts in each arm there is no interval")
     low, high = value.lift_ci_pp
     unclear = ": not clear yet" if low <= 0 <= high and not value.enough else ""
+    whose = "among judged answers, " if value.unjudged else ""
     return ValueFigure(
-        "Lift", f"{value.lift_pp:+.1f} points", f"{low:+.1f} to {high:+.1f}, 95 % at every look{unclear}"
+        "Lift", f"{value.lift_pp:+.1f} points", f"{whose}{low:+.1f} to {high:+.1f}, 95 % at every look{unclear}"
     )
+
+
+def _beyond(value: Value) -> tuple[ValueFigure, ...]:
+    """Give the two figures that hold whoever judges what."""
+    found = []
+    if value.worst_case_pp and value.unjudged:
+        low, high = value.worst_case_pp
+        words = f"at worst, whatever the {value.unjudged:.0f} % that nobody judged would say"
+        found.append(ValueFigure("Lift over all answers", f"{low:+.0f} to {high:+.0f} points", words))
+    if value.audit:
+        audit, ends = value.audit, value.audit.lift_ci_pp
+        judged = f"{audit.judged:,} of {audit.drawn:,} that chance chose are judged"
+        known = audit.lift_pp is not None and ends is not None
+        figure = f"{audit.lift_pp:+.1f} points" if known else UNKNOWN
+        words = f"{ends[0]:+.1f} to {ends[1]:+.1f}; {judged}" if ends and known else judged
+        found.append(ValueFigure("Audited lift", figure, words))
+    return tuple(found)
 
 
 def _flips(value: Value) -> ValueFigure:
@@ -76,10 +94,12 @@ def _cost(value: Value) -> ValueFigure:
 
 def _break_even(value: Value) -> ValueFigure:
     name = "One more right answer takes"
+    if value.selection.selective:
+        return ValueFigure(name, UNKNOWN, "not while the lift may be the choice of what was judged")
     if value.tokens_per_right_answer is None:
-        return ValueFigure(name, "not known yet", "a lift above zero, measured in both arms, would tell")
+        return ValueFigure(name, UNKNOWN, "a lift above zero, measured in both arms, would tell")
     if value.lift_ci_pp is None or value.lift_ci_pp[0] <= 0:
-        return ValueFigure(name, "not known yet", "not while the interval of the lift holds 0")
+        return ValueFigure(name, UNKNOWN, "not while the interval of the lift holds 0")
     if value.tokens_per_right_answer <= 0:
         return ValueFigure(name, "nothing", f"memory saves {-(value.overhead_tokens or 0):,.0f} tokens an answer")
     money = f"{value.cost_per_right_answer:,.4f} in money: " if value.cost_per_right_answer else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sqlcrystal.config import TEAM_FILE, TeamFile, is_url, parse_team, resolve_secrets
+from sqlcrystal.databases.engines import FILE_SCHEMES
 from sqlcrystal.errors import ConfigError, DataError, SqlcrystalError
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Message, Sampling
@@ -27,6 +28,8 @@ class Choices(Struct, frozen=True, kw_only=True):
     model: str = "qwen2.5-coder-1.5b"
     store: str = "sqlcrystal.db"
     people: tuple[str, ...] = ()
+    allow_privileged: bool = False
+    """Whether servers are opened with accounts that may do more than read, now and by every later command."""
 
 
 def named_databases(given: list[str]) -> dict[str, str]:
@@ -50,6 +53,7 @@ def settings_text(choices: Choices, *, masked: bool = True) -> str:
     for name, url in choices.databases.items():
         key = name if _BARE_KEY.fullmatch(name) else _quoted(name)
         lines += ["", f"[databases.{key}]", f"url = {_quoted(url_of(name, url))}"]
+        lines += ["allow_privileged = true"] if choices.allow_privileged and _is_server(url) else []
     return "\n".join(lines) + "\n"
 
 
@@ -83,7 +87,7 @@ def _tried(reach: Callable[[], None]) -> Iterator[str]:
     try:
         reach()
     except SqlcrystalError as error:
-        yield str(error)
+        yield error.line
 
 
 def _try_database(workspace: Workspace, name: str) -> None:
@@ -98,7 +102,7 @@ def _try_model(workspace: Workspace) -> None:
 
         open_model(spec).close()
         if spec in KNOWN_MODELS and not weights_path(spec).is_file():
-            raise DataError(f"model {spec}: its weights are not here yet; run: sqlcrystal model pull {spec}")
+            raise DataError(f"model {spec}: its weights are not here yet").hinting(f"run: sqlcrystal model pull {spec}")
         return
     asked = [Message("system", "Answer with one word."), Message("user", "Are you ready?")]
     workspace.model.chat(asked, sampling=Sampling(max_tokens=4))
@@ -120,6 +124,10 @@ def _without_secret(name: str, url: str) -> str:
         return url
     variable = re.sub(r"\W", "_", name).upper() + "_PASSWORD"
     return url[: password.start("password")] + f"${{{variable}}}" + url[password.end("password") :]
+
+
+def _is_server(url: str) -> bool:
+    return "://" in url and not url.startswith(FILE_SCHEMES)
 
 
 def _last_part(url: str) -> str:

@@ -39,6 +39,7 @@ def kept(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, salt:
         row_count=min(record.row_count, 1),  # a query can return as many rows as a cell says
         result_digest=digest,  # of a few rows it could be guessed, so it compares within one answer only
         error="does not run" if record.error else "",
+        trouble=None,  # that a count is zero is a value
     )
 
 
@@ -167,17 +168,14 @@ class FilledMemory:
 
 def filled(card: Card, question: Question, dialect: str) -> Card:
     """A masked card with the values of a question that differs from its own in nothing else."""
-    from sqlcrystal.databases.masks import is_masked
+    from sqlcrystal.databases.masks import filled_sql, is_masked
     from sqlcrystal.serving.parameters import exchange
 
     exchanged = exchange(card, question.text, dialect) if is_masked(card.sql) else None
     if exchanged is None:
         return card
-    sql, text, asked = card.sql, card.text, card.question.text
-    for mark, value in exchanged.values:
-        number = mark.startswith("«n") and re.fullmatch(r"-?\d+(?:\.\d+)?", value) is not None
-        quoted = value.replace("'", "''")
-        for old, new in ((f"'{mark}'", value if number else f"'{quoted}'"), (mark, quoted)):
-            sql, text = sql.replace(old, new), text.replace(old, new)
+    asked, values = card.question.text, dict(exchanged.values)
+    for mark, value in values.items():
         asked = asked.replace(mark, value)
+    sql, text = filled_sql(card.sql, values), filled_sql(card.text, values)
     return replace(card, sql=sql, text=text, question=replace(card.question, text=asked))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from sqlcrystal.databases.symptoms import strange_values
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.parameters import Exchanged, exchange, same_query
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
@@ -41,14 +42,17 @@ def replay(workspace: Workspace, opened: OpenDatabase, question: Question) -> Dr
 def adaptation(
     opened: OpenDatabase, question: Question, cards: Sequence[Card], *, fingerprint: str
 ) -> Adaptation | None:
-    """The nearest of these cards whose question differs in literals only, if its query runs with the new ones."""
+    """The nearest of these cards that differs in literals only, if its query runs with the new ones.
+
+    A literal that its column never holds is none to exchange: what was vouched for would answer nothing.
+    """
     dialect = opened.database.dialect
     for card in cards:
         exchanged = exchange(card, question.text, dialect) if card.fingerprint == fingerprint else None
         if exchanged is None:
             continue
         execution = opened.database.execute(exchanged.sql)
-        if isinstance(execution, Rows):
+        if isinstance(execution, Rows) and not any(strange_values(exchanged.sql, opened.database)):
             confirmed = any(_is_an_instance(other, card, dialect) for other in cards if other.id != card.id)
             return Adaptation(
                 card=card, sql=exchanged.sql, exchanged=exchanged.values, execution=execution, confirmed=confirmed

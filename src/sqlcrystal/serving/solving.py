@@ -7,49 +7,76 @@ import msgspec
 from sqlcrystal import pipeline
 from sqlcrystal.errors import ModelError
 from sqlcrystal.pipeline import Memory
-from sqlcrystal.protocols import Check, Database, Solver
+from sqlcrystal.protocols import Check, Database, Solver, Source
 from sqlcrystal.serving.answers import Event, Notify
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import UsedCard
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
+from sqlcrystal.solving.presentation import Excerpt
 from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Attempt, Card, Effort, Episode, Execution, Failure, Question, Retrieved, Rows
 
 SHOWN_ROWS = 100
-SOURCES = {"allowed": "T3-look", "never": "T2"}
-"""How an answer is repaired; a probe shows cell values to the model, one bit shows none."""
 
 
 def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, memory: Memory, notify: Notify) -> Draft:
-    """Answer, and repair within the budget what the engine complains of."""
+    """Answer, and repair within the budget what the engine complains of; studies measure the same as `served`."""
     database = OnceEach(presented(opened, question))
-    solver: Solver = SingleShot(ClockedModel(workspace.model), database, header_of=_header)
-    if opened.entry.fallback:
-        from sqlcrystal.solving.fallback import Fallback
-
-        solver = Fallback(solver, database)
-    answer = pipeline.answer(
-        question, memory=_WatchedMemory(memory, notify), solver=_WatchedSolver(solver, notify), database=database
+    served = pipeline.serve(
+        question,
+        memory=_WatchedMemory(memory, notify),
+        solver=_WatchedSolver(_solver(workspace, opened, question, database), notify),
+        source=_LenientSource(_source(workspace, opened, database)),
+        database=database,
+        sound=lambda sql: _looks_sound(sql, database),
+        on_draft=lambda draft: notify(_result("rows", draft.attempt.sql, draft.execution)),
     )
-    notify(_result("rows", answer.attempt.sql, answer.execution))
-    from sqlcrystal.databases.symptoms import symptoms  # whose parser is not needed before the model has answered
-
-    effort = mend(workspace, opened, answer.attempt, database, accept=lambda sql: not symptoms(sql, database))
-    sql = _best(answer.attempt, effort, database)
-    episode = effort.episode or _as_given(answer.attempt, effort, sql)
+    attempt, effort, sql = served.answer.attempt, served.effort, served.sql
     draft = Draft(
         question=question,
         sql=sql,
         execution=None if sql is None else database.execute(sql),
-        retrieved=answer.retrieved,
-        calls=(*answer.attempt.calls, *(call for spent in effort.rounds for call in spent.calls)),
-        episode=episode,
-        repaired=sql != answer.attempt.sql,
+        retrieved=served.answer.retrieved,
+        calls=(*attempt.calls, *(call for spent in effort.rounds for call in spent.calls)),
+        episode=effort.episode or _as_given(attempt, effort, sql),
+        repaired=sql != attempt.sql,
+        confidence=_confidence(served, database) if opened.entry.choice == "agreement" else None,
     )
     if draft.repaired:
         notify(_result("repaired", sql, draft.execution))
     return draft
+
+
+def _solver(workspace: Workspace, opened: OpenDatabase, question: Question, database: Database) -> Solver:
+    """Make the solver as the settings of the database say: which answers it chooses between, and how."""
+    model = ClockedModel(workspace.model)
+    full = SingleShot(model, database, header_of=_header)
+    if opened.entry.choice == "none":
+        return full
+    if opened.entry.choice == "signs":
+        from sqlcrystal.solving.fallback import Fallback
+
+        return Fallback(full, database)
+    from sqlcrystal.solving.consensus import Consensus
+
+    plain = opened.presenter.present(question, profiled=False)
+    bare = SingleShot(model, Excerpt(database, plain.schema()), header_of=_header)
+    return Consensus(full, bare, database, lenient=True)
+
+
+def _confidence(served: pipeline.Served, database: Database) -> float | None:
+    """Work out how sure the answer is, where it was chosen among several views or is the query of a card."""
+    from sqlcrystal.measurement.confidence import shipped, traits
+
+    told = served.sql is not None and (served.answer.attempt.views or served.answer.retrieved)
+    return round(shipped().probability(traits(served, database)), 4) if told else None
+
+
+def _looks_sound(sql: str, database: Database) -> bool:
+    from sqlcrystal.databases.symptoms import symptoms  # whose parser is not needed before the model has answered
+
+    return not symptoms(sql, database)
 
 
 def _header(writer: str) -> str:
@@ -63,36 +90,36 @@ def presented(opened: OpenDatabase, question: Question) -> Database:
     return opened.presenter.present(question, profiled=opened.entry.profile and opened.entry.values == "allowed")
 
 
-def mend(
-    workspace: Workspace,
-    opened: OpenDatabase,
-    attempt: Attempt,
-    database: Database,
-    *,
-    accept: Check,
-    trigger: Check | None = None,
-) -> Effort:
-    """Tell what the team's budget of repair makes of an attempt; a model that fails meanwhile leaves it as it is."""
+def _source(workspace: Workspace, opened: OpenDatabase, database: Database) -> Source:
+    """Make the source of repairs; where values may not leave the database, no probe shows them to the model."""
     from sqlcrystal import assembly
 
-    name = SOURCES[opened.entry.values]
-    source = assembly.source(name, model=ClockedModel(workspace.model), database=database, budget=workspace.team.budget)
-    try:
-        return pipeline.repair(attempt, trigger=trigger or accept, source=source, accept=accept)
-    except ModelError:
-        if trigger is not None:  # a person asked for this repair and wants to know
-            raise
-        return Effort(attempt=attempt, source=name)
+    name = assembly.SERVED_SOURCES[opened.entry.values]
+    return assembly.source(name, model=ClockedModel(workspace.model), database=database, budget=workspace.team.budget)
 
 
-def _best(attempt: Attempt, effort: Effort, database: Database) -> str | None:
-    """The accepted candidate; or else the attempt, unless it does not run and the last candidate does."""
-    if effort.episode is not None:
-        return effort.episode.sql
-    if attempt.sql is not None and isinstance(database.execute(attempt.sql), Rows):
-        return attempt.sql
-    ran = [spent.sql for spent in effort.rounds if spent.sql is not None and isinstance(spent.execution, Rows)]
-    return ran[-1] if ran else attempt.sql
+def mend(
+    workspace: Workspace, opened: OpenDatabase, attempt: Attempt, database: Database, *, accept: Check, trigger: Check
+) -> Effort:
+    """Repair an answer that a person calls wrong; they want to know of a model that fails meanwhile."""
+    return pipeline.repair(attempt, trigger=trigger, source=_source(workspace, opened, database), accept=accept)
+
+
+class _LenientSource:
+    """A source that leaves an attempt as it is when the model fails meanwhile."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.name = source.name
+
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
+        try:
+            return self._source.acquire(attempt, right=right, accept=accept)
+        except ModelError:
+            return Effort(attempt=attempt, source=self.name)
+
+    def calls_in(self, rounds: float) -> float:
+        return self._source.calls_in(rounds)
 
 
 def _as_given(attempt: Attempt, effort: Effort, sql: str | None) -> Episode:

@@ -1,22 +1,28 @@
 """An answer or a card with everything that belongs to it, for a page that shows all of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict, question_key
+from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict, Waiting, question_key
 from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.config import DatabaseEntry
 from sqlcrystal.errors import BankError, SqlcrystalError
 from sqlcrystal.serving.answers import ServedAnswer, served
 from sqlcrystal.serving.callers import Caller
-from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard
+from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard, WaitingAnswer
+from sqlcrystal.serving.in_words import in_words, silent, teller
 from sqlcrystal.serving.lookups import known_card
 from sqlcrystal.serving.privacy import runs_as_kept
 from sqlcrystal.serving.workspace import Workspace, without_password
 from sqlcrystal.solving.presentation import tables_of
+from sqlcrystal.telling.told import Told
 from sqlcrystal.types import Card, Episode, Table
+
+if TYPE_CHECKING:
+    from sqlcrystal.databases.spelling import NotHeld
 
 LONGEST_THREAD = 100
 
@@ -44,6 +50,8 @@ class AnswerStory(Struct, frozen=True, kw_only=True):
     """The SQL as it was given, where a correction stands in its place."""
     exchanged: tuple[tuple[str, str], ...]
     """Which values of the replayed card's question stand for which in this one."""
+    told: Told = Told()
+    """Its SQL in words, as it stands."""
     runnable: bool = True
     """Whether its SQL can be run again: not where it was kept without its values."""
     proposal_runnable: bool = True
@@ -128,10 +136,21 @@ def answer_story(workspace: Workspace, caller: Caller, given: AnswerRecord) -> A
         tables=tables_of(workspace.open(record.database).database),
         given_sql=(given.sql or "") if given is not record else "",
         exchanged=_exchanged(record, cards, dialect),
+        told=in_words(workspace, record.database, record.sql, record.question),
         runnable=runs_as_kept(record, record.sql or ""),
         proposal_runnable=proposal is not None and runs_as_kept(record, proposal.sql),
         thread=tuple(PastAnswer.of(turn, store.answers.verdict(turn.id)) for turn in thread_of(workspace, given)),
     )
+
+
+def near_values(workspace: Workspace, given: AnswerRecord) -> "tuple[NotHeld, ...]":
+    """Look up the values that an answer's SQL asks for and its columns never hold, with those that read like them."""
+    from sqlcrystal.databases import spelling
+
+    record = as_it_stands(workspace, given)
+    if record.sql is None or not runs_as_kept(record, record.sql):
+        return ()
+    return spelling.near_values(record.sql, workspace.open(record.database).database)
 
 
 def card_story(workspace: Workspace, caller: Caller, entry: Entry) -> CardStory:
@@ -162,6 +181,7 @@ def answer_as_given(workspace: Workspace, record: AnswerRecord) -> ServedAnswer:
     standing = standing_verdict(workspace, record)
     trace = workspace.store.answers.trace(record.id)
     used = [(known_card(workspace, use.card), use.score) for use in record.cards]
+    told = in_words(workspace, record.database, record.sql, record.question)
     return served(
         record,
         tuple(UsedCard.of(card, score) for card, score in used if card is not None),
@@ -170,7 +190,25 @@ def answer_as_given(workspace: Workspace, record: AnswerRecord) -> ServedAnswer:
         verdict=str(standing.verdict) if standing is not None else "",
         card=standing.card if standing is not None and standing.made_card else "",
         trace=trace,
+        words=told.words,
+        unasked=told.unasked,
     )
+
+
+def waiting_answers(
+    workspace: Workspace, waiting: Sequence[Waiting], proposed: Mapping[str, Sequence[str]], *, told: bool
+) -> list[WaitingAnswer]:
+    """Describe what waits for a verdict, each with its SQL in words if they are wanted."""
+    names = {entry.answer.database for entry in waiting}
+    tellers = {name: teller(workspace, name) if told else silent for name in names}
+    return [
+        WaitingAnswer.of(
+            entry,
+            tuple(proposed.get(entry.answer.id, ())),
+            tellers[entry.answer.database](entry.answer.sql, entry.answer.question),
+        )
+        for entry in waiting
+    ]
 
 
 def database_state(workspace: Workspace, caller: Caller, name: str) -> DatabaseState:
@@ -181,7 +219,7 @@ def database_state(workspace: Workspace, caller: Caller, name: str) -> DatabaseS
         scopes=tuple(scope for scope in Scope if caller.allows(name, scope)),
         values=entry.values,
         replay=entry.replay,
-        hold_out=entry.hold_out,
+        hold_out=workspace.experiment(name).hold_out,
         place=without_password(entry.url) if caller.allows(name, Scope.MANAGE) else "",
     )
     try:

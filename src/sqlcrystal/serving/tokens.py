@@ -68,9 +68,8 @@ def _require_own_name(workspace: Workspace, caller: Caller, person: str) -> None
         return
     known = [*workspace.team.people, *(grant.person for grant in workspace.store.tokens.all())]
     if name in map(_same_name, known) or workspace.store.decisions.knows(person):
-        raise Forbidden(
-            f"{person!r} is somebody else; their tokens are made with `sqlcrystal token create`, or by a server "
-            "that was started with --issue-for-others"
+        raise Forbidden(f"{person!r} is somebody else; who runs the server makes their tokens").hinting(
+            "with `sqlcrystal token create`, or with a server that was started with --issue-for-others"
         )
 
 

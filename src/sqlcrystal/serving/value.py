@@ -1,41 +1,27 @@
 """The worth of memory in service: the live lift, its cost, the cards that earn it, and whether that is known yet."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from sqlcrystal.bank import Store
-from sqlcrystal.bank.forgetting import FORGOTTEN
-from sqlcrystal.bank.records import CardEffect, Judged, Traffic
+from sqlcrystal.bank.records import CardEffect, Traffic
 from sqlcrystal.config import Prices
-from sqlcrystal.measurement.live import (
-    MATTERS_PP,
-    USUAL_SETTLED,
-    Asked,
-    LiveLift,
-    Tally,
-    WorstCase,
-    live_lift,
-    paired_verdicts_needed,
-    verdicts_needed,
-    worst_case,
+from sqlcrystal.measurement.live import MATTERS_PP, LiveLift, Tally, VerdictSelection, live_lift
+from sqlcrystal.serving.lift import (
+    AuditedLift,
+    Evidence,
+    Observation,
+    accuracy,
+    flips,
+    measured,
+    observations,
+    rounded,
+    tallies,
 )
 
-USUAL_FLOOR = 0.6
-"""Right without memory, where no verdict says so yet."""
-SMALLEST_EFFECT_PP = 0.5
 LOOKS = 60
-
-
-class Observation(Struct, frozen=True, kw_only=True):
-    """A question on one day in the arm that chance gave it; `right` is the share of its verdicts that confirmed."""
-
-    memory: bool
-    share: float
-    right: float
-    settled: bool | None
 
 
 class ArmValue(Struct, frozen=True, kw_only=True):
@@ -71,6 +57,7 @@ class Value(Struct, frozen=True, kw_only=True):
     with_memory: float | None
     without_memory: float | None
     lift_pp: float | None
+    """Among the answers that people chose to judge."""
     lift_ci_pp: tuple[float, float] | None
     fixed: int
     broke: int
@@ -82,15 +69,17 @@ class Value(Struct, frozen=True, kw_only=True):
     needed: int | None
     """Verdicts still missing before `effect_pp` would be told from none; None where no number would do."""
     worst_case_pp: tuple[float, float] | None
-    """Where the lift over all drawn answers lies, whatever the verdicts on unjudged ones would be.
-
-    None where one share after the other was held out: the unjudged answers are not kept apart by share.
-    """
+    """Where the lift over all drawn answers lies, whatever the verdicts on unjudged ones would be."""
+    unjudged: float | None
+    """Percent of the drawn answers that nobody judged and that would tell."""
+    selection: VerdictSelection
+    """Verdict rates that differ beyond chance, by arm or by sign of trouble."""
+    audit: AuditedLift | None
+    """None where chance chose nothing to be judged."""
     paired_needed: int | None
     """Verdicts it would take in all with both_arms and hold_out = 0.5; None where both arms answer already."""
-    audit_lift_pp: float | None
-    """The lift among answers that chance chose to be judged, which nobody's choice of what to judge can move."""
-    audit_ci_pp: tuple[float, float] | None
+    warnings: tuple[str, ...]
+    """Reasons not to take the lift among judged answers for that of all answers."""
     effect_pp: float
     says: str
     arms: dict[str, ArmValue]
@@ -108,56 +97,37 @@ class Value(Struct, frozen=True, kw_only=True):
 
 
 def values(
-    store: Store,
-    *,
-    prices: Prices,
-    database: str | None = None,
-    effect_pp: float | None = None,
-    since: str = "",
-    audited: Callable[[Judged], bool] | None = None,
+    store: Store, *, prices: Prices, database: str | None = None, effect_pp: float | None = None, since: str = ""
 ) -> list[Value]:
-    """Every database that was asked, or the one named; `audited` tells the answers that had to be judged."""
+    """Every database that was asked, or the one named."""
     asked = {arm.database for arm in store.answers.traffic(database=database, since=since)}
     wanted = MATTERS_PP if effect_pp is None else effect_pp
-    return [_value(store, name, prices, wanted=wanted, since=since, audited=audited) for name in sorted(asked)]
+    return [_value(store, name, prices, wanted=wanted, since=since) for name in sorted(asked)]
 
 
-def _value(
-    store: Store, name: str, prices: Prices, *, wanted: float, since: str, audited: Callable[[Judged], bool] | None
-) -> Value:
+def _value(store: Store, name: str, prices: Prices, *, wanted: float, since: str) -> Value:
     traffic = store.answers.traffic(database=name, since=since)
     arms = {arm.memory: arm for arm in store.answers.traffic(database=name, since=since, drawn=True)}
     hidden = store.answers.traffic(database=name, since=since, shown=False)
     judged = store.answers.judged(database=name, since=since)
     seen = observations(judged)
-    lift = live_lift(tallies(seen))
-    without = _accuracy(seen, memory=False)
-    missing, effect = _missing(seen, without, wanted)
-    paired = _paired(seen, without, effect)
-    audit = live_lift(tallies(observations(filter(audited, judged)))) if audited else None
-    enough = _enough(lift, wanted)
     flipped = flips(judged)
+    evidence = Evidence.of(
+        seen,
+        store.answers.drawn(name, since=since),
+        observations(verdict for verdict in judged if verdict.audit),
+        store.answers.drawn(name, since=since, audit=True),
+    )
     answers, tokens = sum(arm.answers for arm in traffic), sum(map(_tokens, traffic))
     return Value(
         database=name,
         answers=answers,
         verdicts=sum(arm.judged for arm in traffic),
-        with_memory=_accuracy(seen, memory=True),
-        without_memory=without,
-        lift_pp=_rounded(lift.value_pp),
-        lift_ci_pp=_ends(lift),
+        with_memory=accuracy(seen, memory=True),
         fixed=flipped.fixed,
         broke=flipped.broke,
         net=flipped.fixed - flipped.broke,
         replayed=round(100 * sum(arm.replayed for arm in traffic) / answers, 2),
-        enough=enough,
-        needed=0 if enough else missing,
-        worst_case_pp=_ends(_worst(tallies(seen), arms)),
-        paired_needed=None if enough else paired,
-        audit_lift_pp=_rounded(audit.value_pp) if audit else None,
-        audit_ci_pp=_ends(audit),
-        effect_pp=effect,
-        says=_words(lift, arms, enough=enough, missing=missing, paired=paired, effect_pp=effect),
         arms={
             word: _arm(arms.get(memory), prices) for word, memory in (("with_memory", True), ("without_memory", False))
         },
@@ -166,86 +136,9 @@ def _value(
         cost=round(sum(_cost(arm, prices) for arm in traffic), 6),
         measuring_tokens=sum(_tokens(arm) for arm in hidden),
         cards=_cards(store.answers.effects(name), seen),
-        **_break_even(_both_arms(arms, hidden), lift, prices),
+        **measured(evidence, wanted),
+        **_break_even(_both_arms(arms, hidden), evidence.lift, prices),
     )
-
-
-def _accuracy(seen: Sequence[Observation], *, memory: bool) -> float | None:
-    rights = [observation.right for observation in seen if observation.memory is memory]
-    return round(100 * sum(rights) / len(rights), 2) if rights else None
-
-
-def _enough(lift: LiveLift, effect_pp: float) -> bool:
-    """Tell whether the question is answered: memory helps, or harms, or does neither by as much as matters."""
-    if lift.low_pp is None or lift.high_pp is None:
-        return False
-    return lift.excludes_zero or (lift.low_pp > -effect_pp and lift.high_pp < effect_pp)
-
-
-def _missing(seen: Sequence[Observation], without: float | None, effect_pp: float) -> tuple[int | None, float]:
-    """How many more verdicts it takes, and for which lift: a smaller one where those for the first are already in."""
-    if not seen:
-        return None, effect_pp
-    floor = _floor(without)
-    settled = sum(observation.settled is True for observation in seen) / len(seen)
-    effect = effect_pp
-    while effect >= SMALLEST_EFFECT_PP:
-        needed = verdicts_needed(floor=floor, share=seen[-1].share, effect_pp=effect, settled=min(settled, 0.99))
-        if needed is None or needed > len(seen):
-            return (None if needed is None else needed - len(seen)), effect
-        effect /= 2
-    return None, effect
-
-
-def _paired(seen: Sequence[Observation], without: float | None, effect_pp: float) -> int | None:
-    """Tell how many verdicts both arms would take; None where they answer already."""
-    if not seen or seen[-1].settled is not None:
-        return None
-    return paired_verdicts_needed(floor=_floor(without), settled=USUAL_SETTLED, effect_pp=effect_pp)
-
-
-def _floor(without: float | None) -> float:
-    return USUAL_FLOOR if without is None else min(0.95, max(0.05, without / 100))
-
-
-def _worst(counted: Sequence[Tally], arms: dict[bool, Traffic]) -> WorstCase | None:
-    if len(counted) != 1 or set(arms) != {True, False}:
-        return None
-    [tally], unjudged = counted, {memory: arm.answers - arm.judged for memory, arm in arms.items()}
-    asked = Asked(tally.with_memory + unjudged[True], tally.without + unjudged[False], tally.settled)
-    return worst_case([(tally, asked)])
-
-
-def _ends(interval: LiveLift | WorstCase | None) -> tuple[float, float] | None:
-    if interval is None or interval.low_pp is None or interval.high_pp is None:
-        return None
-    return round(interval.low_pp, 2), round(interval.high_pp, 2)
-
-
-def _words(
-    lift: LiveLift,
-    arms: dict[bool, Traffic],
-    *,
-    enough: bool,
-    missing: int | None,
-    paired: int | None,
-    effect_pp: float,
-) -> str:
-    if not arms:
-        return "Nothing is held out, so nothing can be compared: set hold_out for this database in sqlcrystal.toml."
-    count = lift.n_with + lift.n_without + lift.n_settled + lift.left_out
-    if not enough and missing is None:
-        return f"Not enough verdicts yet ({count}), and no number of them would tell a lift of {effect_pp:g} points."
-    if not enough:
-        return (
-            f"Not enough verdicts yet: {count} so far; about {missing:,} more would tell a lift of {effect_pp:g} points"
-            " from none, four times out of five."
-            + (f" With both_arms = true and hold_out = 0.5 about {paired:,} would do, in all." if paired else "")
-        )
-    ends = f"{lift.value_pp:+.1f} points, between {lift.low_pp:+.1f} and {lift.high_pp:+.1f}"
-    if not lift.excludes_zero:
-        return f"Memory makes no difference that matters: {ends}."
-    return f"Memory {'helps' if (lift.value_pp or 0) > 0 else 'harms'}: {ends}."
 
 
 # ── what it costs ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -281,7 +174,7 @@ def _both_arms(shown: dict[bool, Traffic], hidden: Iterable[Traffic]) -> dict[bo
     return parts
 
 
-def _break_even(parts: dict[bool, list[Traffic]], lift: LiveLift, prices: Prices) -> dict[str, float | None]:
+def _break_even(parts: dict[bool, list[Traffic]], lift: LiveLift, prices: Prices) -> dict[str, Any]:
     if set(parts) != {True, False}:
         return dict.fromkeys(("overhead_tokens", "tokens_per_right_answer", "cost_per_right_answer"))
 
@@ -292,14 +185,10 @@ def _break_even(parts: dict[bool, list[Traffic]], lift: LiveLift, prices: Prices
     money = {memory: mean(memory, sum(_cost(arm, prices) for arm in arms)) for memory, arms in parts.items()}
     gain = (lift.value_pp or 0) / 100
     return {
-        "overhead_tokens": _rounded(tokens[True] - tokens[False]),
-        "tokens_per_right_answer": _rounded((tokens[True] - tokens[False]) / gain) if gain > 0 else None,
+        "overhead_tokens": rounded(tokens[True] - tokens[False]),
+        "tokens_per_right_answer": rounded((tokens[True] - tokens[False]) / gain) if gain > 0 else None,
         "cost_per_right_answer": round((money[True] - money[False]) / gain, 6) if gain > 0 else None,
     }
-
-
-def _rounded(number: float | None) -> float | None:
-    return None if number is None else round(number, 2)
 
 
 # ── which cards ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -351,57 +240,3 @@ def trend(store: Store, database: str) -> list[Look]:
             at = judged[count - 1].at
             looks.append(Look(verdicts=count, at=at, lift_pp=lift.value_pp, low_pp=lift.low_pp, high_pp=lift.high_pp))
     return looks
-
-
-class Flips(Struct, frozen=True):
-    """Questions known to be wrong without memory and right with it, and the other way round."""
-
-    fixed: int
-    broke: int
-
-
-def observations(judged: Iterable[Judged]) -> list[Observation]:
-    """One for every question, day and arm, in the order of their first verdicts; only where chance chose the arm."""
-    groups: dict[tuple[str, str, bool, float], list[Judged]] = defaultdict(list)
-    for verdict in judged:
-        if verdict.share > 0:
-            key = verdict.answer if verdict.question_key == FORGOTTEN else verdict.question_key
-            groups[key, verdict.at[:10], verdict.memory, verdict.share].append(verdict)
-    return [
-        Observation(
-            memory=memory,
-            share=share,
-            right=sum(verdict.right for verdict in members) / len(members),
-            settled=None if members[0].settled is None else all(verdict.settled for verdict in members),
-        )
-        for (_, _, memory, share), members in groups.items()
-    ]
-
-
-def tallies(seen: Sequence[Observation]) -> list[Tally]:
-    """The observations counted, one tally for each share that was held out, by one arm or by both."""
-    strata: dict[tuple[float, bool], list[Observation]] = defaultdict(list)
-    for observation in seen:
-        strata[observation.share, observation.settled is not None].append(observation)
-    return [_tally(members) for members in strata.values()]
-
-
-def _tally(seen: Sequence[Observation]) -> Tally:
-    open_ = [observation for observation in seen if not observation.settled]
-    with_memory = [observation.right for observation in open_ if observation.memory]
-    without = [observation.right for observation in open_ if not observation.memory]
-    return Tally(len(with_memory), sum(with_memory), len(without), sum(without), len(seen) - len(open_))
-
-
-def flips(judged: Iterable[Judged]) -> Flips:
-    """Questions judged in both arms, or confirmed where the other arm's hidden answer gave other rows."""
-    known: dict[str, dict[bool, bool]] = defaultdict(dict)
-    for verdict in judged:
-        arms = known[verdict.answer if verdict.question_key == FORGOTTEN else verdict.question_key]
-        arms[verdict.memory] = verdict.right
-        if verdict.settled:
-            arms[not verdict.memory] = verdict.right
-        elif verdict.settled is False and verdict.right:
-            arms[not verdict.memory] = False
-    pairs = [(arms[False], arms[True]) for arms in known.values() if len(arms) == 2]
-    return Flips(fixed=pairs.count((False, True)), broke=pairs.count((True, False)))

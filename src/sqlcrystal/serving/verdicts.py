@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from sqlcrystal.admission.verifiers import UserConfirmation
 from sqlcrystal.bank import AnswerRecord, Proposal, Verdict, question_key
 from sqlcrystal.bank.records import JUDGED
+from sqlcrystal.databases.results import result_digest
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import Contradicted, ModelError, RecordingMiss, UserError
 from sqlcrystal.pipeline import admit
@@ -12,7 +13,8 @@ from sqlcrystal.serving.asking import as_question
 from sqlcrystal.serving.banking import bank_card, keep_rejection, new_proposal_id
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
-from sqlcrystal.serving.draft import LOOKED_AT, NEAR, Draft, contradicting, result_digest
+from sqlcrystal.serving.draft import LOOKED_AT, NEAR, Draft, contradicting
+from sqlcrystal.serving.in_words import in_words
 from sqlcrystal.serving.lookups import known_card
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like, masked_query
 from sqlcrystal.serving.solving import OnceEach, mend, presented
@@ -97,7 +99,8 @@ def correct_answer(workspace: Workspace, record: AnswerRecord, sql: str, *, by: 
         question, episode = masked.question, replace(episode, sql=masked.sql or sql)
     about, episode = _about(record, episode, question)
     ruling = _bank(workspace, about, episode, by=by, note=note, verdict=verdict, fingerprint=now)
-    return Correction.of(replace(ruling, question=question), sql, execution)
+    told = in_words(workspace, record.database, sql, meant.question.text)
+    return Correction.of(replace(ruling, question=question), sql, execution, told)
 
 
 def _meant(workspace: Workspace, record: AnswerRecord, note: str) -> Reading:
@@ -149,7 +152,8 @@ def reject_answer(
             episode=episode,
         )
         workspace.store.decisions.propose(kept_proposal(workspace, opened, record, proposal))
-    proposed = Proposed.returning(Result.of(rows), id=proposal.id, sql=proposal.sql, question=proposal.question)
+    result = Result.of(rows, in_words(workspace, record.database, proposal.sql).words)
+    proposed = Proposed.returning(result, id=proposal.id, sql=proposal.sql, question=proposal.question)
     return Rejection.of(ruling, proposed)
 
 

@@ -21,7 +21,7 @@ from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.presentation import Presenter
 
 if TYPE_CHECKING:
-    from sqlcrystal.bank import DatabaseLocation, Store
+    from sqlcrystal.bank import DatabaseLocation, Experiment, Store
 
 
 MOST_HEARD = 1_000
@@ -141,6 +141,16 @@ class Workspace:
     def entry(self, name: str) -> DatabaseEntry | None:
         """Give the settings of a database that settings or this session name."""
         return self._named_here.get(name) or self.team.databases.get(name)
+
+    def experiment(self, name: str) -> "Experiment":
+        """Tell how a database's questions are divided: as a person chose last, or else as the settings say."""
+        from sqlcrystal.bank import Experiment
+
+        chosen = self.store.experiments.of(name) if self.store_exists() else None
+        entry = self.entry(name)
+        if chosen is not None or entry is None:
+            return chosen or Experiment(database=name)
+        return Experiment(database=name, hold_out=entry.hold_out, both_arms=entry.both_arms)
 
     def knows(self, name: str) -> bool:
         """Tell whether a database can be opened by its name."""

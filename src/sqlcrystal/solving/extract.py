@@ -84,6 +84,11 @@ def _queries(body: str) -> list[str]:
     return [statement for statement in cleaned if QUERY.match(statement)]
 
 
+def same_words(sql: str | None, other: str | None) -> bool:
+    """Tell whether two queries differ in nothing but space, case and a semicolon."""
+    return (sql or "").lower().rstrip("; \n").split() == (other or "").lower().rstrip("; \n").split()
+
+
 def _last_query(body: str) -> str | None:
     """Find the last statement of a block that reads data."""
     queries = _queries(body)

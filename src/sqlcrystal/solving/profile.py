@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from sqlglot import exp
@@ -45,6 +46,9 @@ class ColumnProfile(Struct, frozen=True):
         return f"-- {self.table}.{self.column}: {self.values}"
 
 
+_PROFILES: WeakKeyDictionary[Database, tuple[ColumnProfile, ...]] = WeakKeyDictionary()
+
+
 class Profiled(SingleShot):
     """Shows what the columns hold after the schema; never to be used where values may not leave the database."""
 
@@ -52,8 +56,10 @@ class Profiled(SingleShot):
     summary: ClassVar[str] = "sees what the columns hold"
 
     def shown(self, question: Question) -> Database:
-        """Add the profile to the schema; a database that remembers its results need not be read again for it."""
-        return Excerpt(self.database, with_profile(self.database.schema(), read_profile(self.database), question))
+        """Add the profile to the schema; a study's databases do not change, so each is read once."""
+        if self.database not in _PROFILES:
+            _PROFILES[self.database] = read_profile(self.database)
+        return Excerpt(self.database, with_profile(self.database.schema(), _PROFILES[self.database], question))
 
 
 class ProfiledFallback(Fallback):

@@ -5,7 +5,8 @@ import re
 import msgspec
 from msgspec import Struct
 
-from sqlcrystal.assembly import REGIMES, RETRIEVERS, SOLVERS, SOURCES, WRITERS
+from sqlcrystal.admission.verifiers import RoundTrip
+from sqlcrystal.assembly import REGIMES, RETRIEVERS, SOLVERS, SOURCES, WRITERS, log_share
 from sqlcrystal.config import ArmEntry, StudyFile
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.ledger.records import Arm, Contrast
@@ -140,7 +141,8 @@ def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:
     """Refuse a value that no implementation has, naming the choices."""
     arm, where = planned.arm, f"arm {planned.name!r}"
     gate, rate = gate_of(arm.admission)
-    tables = (("source", arm.source, SOURCES), ("writer", arm.writer, WRITERS), ("solver", arm.solver, SOLVERS))
+    _check_source(arm, where)
+    tables = (("writer", arm.writer, WRITERS), ("solver", arm.solver, SOLVERS))
     for key, value, table in (*tables, ("retriever", arm.retriever, RETRIEVERS)):
         if value not in table:
             raise ConfigError.unknown(f"{where}: {key}", value, table)
@@ -166,6 +168,19 @@ def _check(planned: PlannedArm, arms: dict[str, PlannedArm]) -> None:
         asked = SETTINGS[setting]
         if (asked.asks == "banked" or asked.leaves_out) and not planned.remembers:
             raise ConfigError(f"{where}: settings: {setting} needs a bank, and this arm has none")
+
+
+def _check_source(arm: Arm, where: str) -> None:
+    """Refuse a source that is not known, and what only a log can feed or cannot."""
+    share = log_share(arm.source)
+    if (share is None and arm.source not in SOURCES) or (share or 0) > 1:
+        raise ConfigError.unknown(f"{where}: source", arm.source, {*SOURCES, "log", "log:30%"})
+    if share is None and arm.admission == RoundTrip.signal:
+        raise ConfigError(
+            f'{where}: admission: {arm.admission} needs a log (source = "log"), not episodes of {arm.source}'
+        )
+    if share is not None and arm.passes > 1:
+        raise ConfigError(f"{where}: passes: a log is read once")
 
 
 def _check_trial(planned: PlannedArm, trial: str, arms: dict[str, PlannedArm]) -> None:

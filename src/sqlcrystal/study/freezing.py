@@ -62,7 +62,7 @@ def frozen_design(study: StudyFile, plan: Design, world: World) -> FrozenDesign:
         study=study.name,
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         version=__version__,
-        conditions=_digest([getattr(study, name) for name in CONDITIONS]),
+        conditions=_digest([*(getattr(study, name) for name in CONDITIONS), *([True] if study.bare_per_seed else [])]),
         questions=world.benchmark.digest[:DIGEST_LENGTH],
         prompts={name: _digest(list(prompts)) for name, prompts in _prompts(plan, world)},
         arms={planned.name: _digest(planned) for planned in plan.arms},

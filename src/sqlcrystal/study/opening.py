@@ -191,6 +191,7 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
         check=study.check,
         recordings=tuple(Path(name).name for name in study.recordings),
         equivalence_margin=0.0 if study.equivalence_margin == "drift" else study.equivalence_margin,
+        bare_per_seed=study.bare_per_seed,
         margin_from_drift=study.equivalence_margin == "drift",
         started=started,
         finished=_now(),

@@ -11,6 +11,7 @@ from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.ledger.log import line_of
 from sqlcrystal.ledger.records import Outcome
+from sqlcrystal.measurement.confidence import traits
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.following import Reading, Rewriter, Turn
@@ -32,10 +33,12 @@ from sqlcrystal.study.remembered import (
 from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.study.units import Unit
 from sqlcrystal.study.world import World
-from sqlcrystal.types import CardId, Sampling
+from sqlcrystal.types import Attempt, CardId, Question, Sampling
 from sqlcrystal.writing.modes import modes
 
 SINGLE_SHOT = "single-shot"
+DEFAULT_SOURCE = "T3-look"
+"""The repair of held-out answers for arms whose cards come from a log, which has none to offer."""
 # Arms share most of their cards, and telling modes apart is slower than all else that is not a call.
 _modes = cache(modes)
 
@@ -80,7 +83,16 @@ class Performer:
         if unit.leaves_out and flip is None:
             return None
         try:
-            answer = self._answer(unit, self._memory(unit, holdings), holdings)
+            if SETTINGS[unit.setting].serves:
+                served = self._serve(unit, self._memory(unit, holdings), holdings)
+                settled = self._settle(unit, served.answer, pipeline.Lesson(effort=served.effort), None)
+                known = traits(served, self.world.database(unit.question.database))
+                return replace(settled, outcome=replace(settled.outcome, traits=known))
+            share = self._log_share(unit)
+            if share is not None:
+                answer = self._logged(unit, share)
+            else:
+                answer = self._answer(unit, self._memory(unit, holdings), holdings)
         except ModelRejected:  # the same prompt would be refused again, so the question is unevaluable
             if not unit.arm:
                 raise
@@ -108,31 +120,27 @@ class Performer:
         cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, holdings) else ()
         prefix = (unit.question.database, *(card.text for card in cards))
         gate = self._gate(unit)
-        repair = (self._planned(unit).arm.source, *gate) if gate else ()
-        asked = (*as_asked(unit.question), self._solver_name(unit), self._sample(unit))
+        repair = (self._source_name(unit), *gate) if gate else ()
+        asked = (*as_asked(unit.question), self._solver_name(unit), self._sample(unit, memory))
         return UnitWork(prefix, (*prefix, *asked, *repair))
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
-        reading = self._read(unit, holdings)
-        answer = pipeline.answer(reading.question, memory=memory, solver=self._solver(unit), database=database)
-        if not reading.calls:
-            return answer
-        # The call that read the question is the answer's: it counts in every cost.
-        attempt = replace(answer.attempt, calls=(*reading.calls, *answer.attempt.calls))
-        return replace(answer, attempt=attempt)
+        reading = self._read(unit, memory, holdings)
+        answer = pipeline.answer(reading.question, memory=memory, solver=self._solver(unit, memory), database=database)
+        return _with_calls(reading, answer)
 
-    def _read(self, unit: Unit, holdings: Filled) -> Reading:
+    def _read(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> Reading:
         """Read a unit's question after the turns before it, each read and answered as the unit's arm would."""
         turns = []
         for place, question in enumerate(unit.earlier):
             before = replace(unit, question=question, earlier=unit.earlier[:place], fills=None)
             answered = self._turns.get(before, lambda before=before: self._turn(before, holdings))  # type: ignore[misc]
             turns.append(answered)
-        key = (self._sample(unit), as_asked(unit.question), tuple(turns))
-        sampling = Sampling(max_tokens=self.study.max_tokens, index=self._sample(unit))
+        key = (self._sample(unit, memory), as_asked(unit.question), tuple(turns))
+        sampling = Sampling(max_tokens=self.study.max_tokens, index=self._sample(unit, memory))
         rewriter = Rewriter(self.model, sampling=sampling)
         return self._readings.get(key, lambda: pipeline.read(unit.question, turns, rewriter=rewriter))
 
@@ -144,6 +152,25 @@ class Performer:
             return Turn(unit.question.text)
         return Turn(attempt.question.text, attempt.sql)
 
+    def _serve(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> pipeline.Served:
+        """Answer as the service does, by its own code and its own source of repairs."""
+        database = self.world.database(unit.question.database)
+        reading = self._read(unit, memory, holdings)
+        served = pipeline.serve(
+            reading.question,
+            memory=memory,
+            solver=self._solver(unit, memory),
+            source=self._source(unit, "engine"),
+            database=database,
+            sound=self._regime(unit, "engine").accept,
+        )
+        return replace(served, answer=_with_calls(reading, served.answer))
+
+    def _logged(self, unit: Unit, share: float) -> pipeline.Answer:
+        """Give a log's entry instead of an answer: a query, and no word of the question that it was written for."""
+        unasked = Question(id=unit.question.id, database=unit.question.database, text="")
+        return pipeline.Answer(attempt=Attempt(question=unasked, calls=(), sql=self.world.logged(unit.question, share)))
+
     def _learn(self, unit: Unit, answer: pipeline.Answer) -> pipeline.Lesson | None:
         """Tell what repair makes of an answer, and in a collection its card; None where repair is not to be had."""
         gate = self._gate(unit)
@@ -151,15 +178,8 @@ class Performer:
             return None
         arm = self._planned(unit).arm
         database = self.world.database(unit.question.database)
-        name, rate = gate
-        bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed)
-        regime = assembly.regime(name, bench=bench)
-        shown = self._solver(unit).shown(unit.question)
-        source = RememberedSource(
-            assembly.source(arm.source, model=self.model, database=shown, budget=self.study.budget),
-            self._efforts,
-            regime=name,
-        )
+        logged = answer.attempt.sql or "" if self._log_share(unit) is not None else ""
+        regime, source = self._regime(unit, *gate, logged=logged), self._source(unit, gate[0])
         if not unit.collects:
             return pipeline.Lesson(
                 effort=pipeline.repair(answer.attempt, trigger=regime.trigger, source=source, accept=regime.accept)
@@ -173,6 +193,30 @@ class Performer:
             verifier=regime.verifier,
             writer=RememberedWriter(writer, self._cards, name=arm.writer),
         )
+
+    def _regime(self, unit: Unit, name: str, rate: float = 0.0, logged: str = "") -> assembly.Regime:
+        database = self.world.database(unit.question.database)
+        bench = assembly.Bench(unit.question, database, self.world.oracle.right, rate, unit.seed, logged)
+        return assembly.regime(name, bench=bench)
+
+    def _source(self, unit: Unit, regime: str) -> RememberedSource:
+        shown = self._solver(unit, NoMemory()).shown(unit.question)
+        sampling = Sampling(max_tokens=self.study.max_tokens)
+        source = assembly.source(
+            self._source_name(unit), model=self.model, database=shown, budget=self.study.budget, sampling=sampling
+        )
+        return RememberedSource(source, self._efforts, regime=regime, schema=shown.schema())
+
+    def _source_name(self, unit: Unit) -> str:
+        """Name the source of repairs: the service's own where that is measured; a log only fills a bank."""
+        name = self._planned(unit).arm.source
+        if SETTINGS[unit.setting].serves:
+            return assembly.SERVED_SOURCES["allowed"]
+        return DEFAULT_SOURCE if assembly.log_share(name) is not None and not unit.collects else name
+
+    def _log_share(self, unit: Unit) -> float | None:
+        """Give the share of wrong and stale queries, if a unit of a collection starts from a log."""
+        return assembly.log_share(self._planned(unit).arm.source) if unit.collects else None
 
     def _memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:
         memory = self._whole_memory(unit, holdings)
@@ -199,8 +243,8 @@ class Performer:
         admission = self._planned(unit).arm.admission if unit.collects else SETTINGS[unit.setting].repairs
         return gate_of(admission) if admission else None
 
-    def _solver(self, unit: Unit) -> RememberedSolver:
-        name, repetition = self._solver_name(unit), self._sample(unit)
+    def _solver(self, unit: Unit, memory: pipeline.Memory) -> RememberedSolver:
+        name, repetition = self._solver_name(unit), self._sample(unit, memory)
         database = self.world.database(unit.question.database)
         sampling = Sampling(max_tokens=self.study.max_tokens, index=repetition)
         solver = assembly.solver(name, model=self.model, database=database, sampling=sampling)
@@ -210,9 +254,20 @@ class Performer:
         """A bank is always collected single-shot, whatever answers from it."""
         return self._planned(unit).arm.solver if unit.arm and not unit.collects else SINGLE_SHOT
 
-    def _sample(self, unit: Unit) -> int:
+    def _sample(self, unit: Unit, memory: pipeline.Memory) -> int:
         """Tell which reply to the same prompt is meant; a further pass of a collection asks for none of its own."""
-        return 0 if unit.collects else unit.repetition
+        setting = SETTINGS[unit.setting]
+        if unit.collects:
+            return 0
+        if (
+            self.study.bare_per_seed
+            and isinstance(memory, NoMemory)
+            and setting.asks == "held-out"
+            and not setting.repairs
+        ):
+            # Repair keeps the replies from 0 on, so that its first attempts are asked apart from every seed's answers.
+            return (1 + self.study.splits.index(unit.seed)) * (1 + self.study.reruns) + unit.repetition
+        return unit.repetition
 
     def _planned(self, unit: Unit) -> PlannedArm:
         return self.design.arm(unit.arm)
@@ -244,6 +299,8 @@ class Performer:
         """The last candidate, or else the attempt's; where the engine decides, what it refused replaces nothing."""
         if lesson is None:
             return first_sql
+        if SETTINGS[unit.setting].serves:
+            return pipeline.standing(lesson.effort, self.world.database(unit.question.database))
         by_engine = self._gate(unit) == gate_of("engine")
         candidate = lesson.effort.episode if by_engine else lesson.effort.last_candidate
         return candidate.sql if candidate is not None else first_sql
@@ -283,3 +340,10 @@ class Performer:
             wording=unit.wording,
             runtime=" + ".join(dict.fromkeys(call.completion.runtime for call in calls if call.completion.runtime)),
         )
+
+
+def _with_calls(reading: Reading, answer: pipeline.Answer) -> pipeline.Answer:
+    """Count the call that read a question as the answer's: it counts in every cost."""
+    if not reading.calls:
+        return answer
+    return replace(answer, attempt=replace(answer.attempt, calls=(*reading.calls, *answer.attempt.calls)))

@@ -31,7 +31,7 @@ Readings: TypeAlias = SingleFlight[tuple[int, Wording, tuple[Turn, ...]], Readin
 REPEATED = (ModelError, RecordingMiss)
 """What failed once fails for all units of the run that need it; it is not sent again until the next run."""
 Attempts: TypeAlias = SingleFlight[tuple[str, int, Wording, tuple[str, ...]], Attempt]
-Efforts: TypeAlias = SingleFlight[tuple[str, str, bool, QuestionKey, tuple[Message, ...]], Effort]
+Efforts: TypeAlias = SingleFlight[tuple[str, str, str, bool, QuestionKey, tuple[Message, ...]], Effort]
 Cards: TypeAlias = SingleFlight[tuple[str, str, str, str, QuestionKey, str, tuple[Message, ...]], Written]
 
 
@@ -57,15 +57,16 @@ class RememberedSolver:
 
 
 class RememberedSource:
-    """A source that works on an attempt once in each regime, which decides what it accepts."""
+    """A source that works on an attempt once in each regime, which decides what it accepts, and over each schema."""
 
-    def __init__(self, source: Source, efforts: Efforts, *, regime: str) -> None:
-        self._source, self._efforts, self._regime = source, efforts, regime
+    def __init__(self, source: Source, efforts: Efforts, *, regime: str, schema: str) -> None:
+        self._source, self._efforts, self._regime, self._schema = source, efforts, regime, schema
         self.name = source.name
 
     def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
         """The effort, made when it is first needed."""
-        key = (self.name, self._regime, right, attempt.question.key, attempt.call.messages)
+        asked = attempt.call.messages if attempt.calls else (Message("log", attempt.sql or ""),)
+        key = (self.name, self._regime, self._schema, right, attempt.question.key, asked)
         return self._efforts.get(key, lambda: self._source.acquire(attempt, right=right, accept=accept))
 
     def calls_in(self, rounds: float) -> float:

@@ -164,7 +164,7 @@ class Runner:
 
     def _fail(self, unit: Unit, error: SqlcrystalError) -> None:
         progress = self.progress[self._places[unit]]
-        progress.trouble = progress.trouble or str(error)
+        progress.trouble = progress.trouble or error.line
         self.first_error = self.first_error or error
         if isinstance(error, InfrastructureError):
             if str(error) not in self._told:

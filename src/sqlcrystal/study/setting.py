@@ -17,6 +17,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     """No cards; only cards that came from other questions; or the question's own card as well."""
     repairs: Literal["", "oracle", "engine"] = ""
     """Who says that repair is due and done; what held-out repair finds is never stored."""
+    serves: bool = False
+    """Answered and repaired by the code of the service, by its source and not the arm's."""
     repeats: bool = False
     """Asked anew as often as the study's `reruns` say, under numbers of their own."""
     in_context: bool = False
@@ -34,6 +36,7 @@ SETTINGS = {
         Setting(name="dialogue", asks="held-out", memory="others", in_context=True),
         Setting(name="repair", asks="held-out", memory="others", repairs="oracle"),
         Setting(name="engine-repair", asks="held-out", memory="others", repairs="engine"),
+        Setting(name="served", asks="held-out", memory="others", repairs="engine", serves=True),
         Setting(name="again", asks="held-out", memory="others", repeats=True),
         Setting(name="cause", asks="held-out", memory="others", leaves_out=True),
         Setting(name="collection-cause", asks="collected", memory="others", leaves_out=True),

@@ -3,11 +3,13 @@
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.benchmarks.catalogue import load_asked, with_instances
 from sqlcrystal.benchmarks.oracle import GoldOracle
+from sqlcrystal.benchmarks.query_log import logged
 from sqlcrystal.config import StudyFile
 from sqlcrystal.databases import open_database
 from sqlcrystal.scoring.judge import check_files
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.study.remembered import RememberedDatabase
+from sqlcrystal.types import Question
 
 
 class World:
@@ -20,6 +22,7 @@ class World:
         self.timeout = timeout
         further = self._instances if benchmark.instances else None
         self.oracle = GoldOracle(benchmark.cases, self.database, check=check, instances_of=further)
+        self._cases = {case.question.key: case for case in benchmark.cases}
         self._opened: SingleFlight[str, RememberedDatabase] = SingleFlight()
         self._open: list[RememberedDatabase] = []
 
@@ -32,6 +35,10 @@ class World:
     def database(self, name: str) -> RememberedDatabase:
         """A database by name, opened once."""
         return self._at(self.benchmark.locations[name], name)
+
+    def logged(self, question: Question, share: float) -> str:
+        """Give the query that a log holds for a question: its gold, or of a share one that is wrong or stale."""
+        return logged(self._cases[question.key], self.database(question.database).dialect, share=share)
 
     def close(self) -> None:
         """Close every database."""

@@ -17,10 +17,10 @@ def main() -> None:
     try:
         _run(_noting_privilege(sys.argv[1:]))
     except UserError as error:
-        print(f"sqlcrystal: {visible(str(error))}", file=sys.stderr)
+        print(f"sqlcrystal: {visible(error.line)}", file=sys.stderr)
         sys.exit(2)
     except SqlcrystalError as error:
-        print(f"sqlcrystal: {visible(str(error))}", file=sys.stderr)
+        print(f"sqlcrystal: {visible(error.line)}", file=sys.stderr)
         sys.exit(1)
 
 

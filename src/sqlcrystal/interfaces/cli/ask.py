@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -149,7 +149,8 @@ def queue(
 ) -> None:
     """List what waits for a verdict, most useful first.
 
-    First comes what is asked often, contradicted by a near card or answered differently.
+    First comes what chance chose to be judged (audit), then what is asked often, contradicted by a near card or
+    answered differently.
     """
     with opened_crystal(store, db=db) as (crystal, database):
         waiting = crystal.queue(database, limit=limit)
@@ -158,12 +159,20 @@ def queue(
         print_json(waiting)
         return
     print_lines(
-        ["answer", "database", "asked", "spread", "conflict", "question"],
+        ["answer", "database", "audit", "asked", "ran", "spread", "conflict", "question"],
         [
-            (entry.id, entry.database, entry.asked, f"{entry.spread:.2f}", f"{entry.conflict:.2f}", entry.question)
+            (
+                *(entry.id, entry.database, "judge" if entry.audit else ""),
+                *(0 if entry.uses else entry.asked, entry.uses),
+                *(f"{entry.spread:.2f}", f"{entry.conflict:.2f}", entry.question),
+            )
             for entry in waiting
         ],
     )
+    if chosen := sum(entry.audit for entry in waiting):
+        print(f"{chosen} chosen by chance for the audit: judge all of them, whatever they say")
+    if waiting and sys.stdout.isatty():
+        _print(f"{entry.id}: {visible(entry.words)}" for entry in waiting if entry.words)
     _print(
         f"proposed for {proposal.answer}: {visible(proposal.sql)}  (sqlcrystal confirm {proposal.id})"
         for proposal in proposals
@@ -178,11 +187,31 @@ def _print(lines: Iterable[str]) -> None:
 # ── answers and verdicts as lines ────────────────────────────────────────────────────────────────────────────────────
 
 
-def answer_lines(answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Prices | None" = None) -> Iterator[str]:
+class Typed(NamedTuple):
+    """What is typed after an answer, for the place where it is shown; `{}` stands for its id."""
+
+    confirm: str
+    reject: str
+    correct: str
+    take: str
+
+
+COMMANDS = Typed(
+    confirm="sqlcrystal confirm {}",
+    reject='sqlcrystal reject {} [--sql "…"] [--note "…"]',
+    correct='sqlcrystal reject {} --sql "…"',
+    take="sqlcrystal confirm {}",
+)
+
+
+def answer_lines(
+    answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Prices | None" = None, typed: Typed = COMMANDS
+) -> Iterator[str]:
     """Write the SQL, the rows, the cards and the cost, and a stored query that is offered in its place."""
     if answer.follows is not None:
         yield f"read as: {visible(answer.question)}"
     yield visible(answer.sql) if answer.sql else "the reply held no SQL"
+    yield from word_lines(answer.words, answer.unasked)
     yield ""
     if answer.error:
         yield f"it does not run: {visible(answer.error)}"
@@ -197,14 +226,25 @@ def answer_lines(answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Pri
     if answer.card:
         yield f"banked as card {answer.card}"
     elif answer.error:
-        yield f'give the right SQL: sqlcrystal reject {answer.id} --sql "…"'
+        yield f"give the right SQL: {typed.correct.format(answer.id)}"
     else:
-        yield f'right: sqlcrystal confirm {answer.id}   wrong: sqlcrystal reject {answer.id} [--sql "…"] [--note "…"]'
+        yield f"right: {typed.confirm.format(answer.id)}   wrong: {typed.reject.format(answer.id)}"
+    if answer.audit and not answer.verdict:
+        yield "chosen by chance for the audit: it must be judged, whatever it says"
     if answer.offer is not None:
         exchanged = ", ".join(f"{visible(old)} → {visible(new)}" for old, new in answer.offer.exchanged)
         yield f"card {answer.offer.card} with {exchanged} returns something else:"
         yield f"  {visible(answer.offer.sql)}"
-        yield f"to take that instead: sqlcrystal confirm {answer.offer.id}"
+        yield from word_lines(answer.offer.words)
+        yield f"to take that instead: {typed.take.format(answer.offer.id)}"
+
+
+def word_lines(words: str, unasked: Sequence[str] = ()) -> Iterator[str]:
+    """Write SQL in words, and the parts of them that no word of the question asks for."""
+    if words:
+        yield f"in words: {visible(words)}"
+    if unasked:
+        yield f"not asked for: {'; '.join(map(visible, unasked))}"
 
 
 def trace_lines(answer: "ServedAnswer") -> Iterator[str]:
@@ -236,11 +276,12 @@ def ruling_lines(ruling: "Ruling") -> Iterator[str]:
 
 def correction_lines(correction: "Correction") -> Iterator[str]:
     """Write the rows of the user's SQL, and its card."""
+    yield from word_lines(correction.words, correction.unasked)
     yield from row_lines(correction.columns, correction.rows, shown=ROWS_SHOWN)
     yield from ruling_lines(correction)
 
 
-def rejection_lines(rejection: "Rejection", *, repair: bool) -> Iterator[str]:
+def rejection_lines(rejection: "Rejection", *, repair: bool, typed: Typed = COMMANDS) -> Iterator[str]:
     """Write a rejection with the answer that a repair proposed."""
     yield f"rejected: answer {rejection.id} of {rejection.database}, by {visible(rejection.by)}"
     if rejection.replaced:
@@ -249,14 +290,16 @@ def rejection_lines(rejection: "Rejection", *, repair: bool) -> Iterator[str]:
     if proposal is not None:
         if proposal.question:
             yield f"read as: {visible(proposal.question)}"
-        yield f"\nproposed, not yet a card:\n{visible(proposal.sql)}\n"
+        yield f"\nproposed, not yet a card:\n{visible(proposal.sql)}"
+        yield from word_lines(proposal.words)
+        yield ""
         yield from row_lines(proposal.columns, proposal.rows, shown=ROWS_SHOWN)
-        yield f"\nright: sqlcrystal confirm {proposal.id}"
+        yield f"\nright: {typed.confirm.format(proposal.id)}"
         return
     if repair:
         trouble = f"nothing could be proposed ({visible(rejection.trouble)})" if rejection.trouble else ""
         found = trouble or "the repair found nothing else"
-        yield f'{found}; give the right SQL: sqlcrystal reject {rejection.id} --sql "…"'
+        yield f"{found}; give the right SQL: {typed.correct.format(rejection.id)}"
 
 
 def row_lines(columns: Sequence[str], rows: Sequence[Row], *, shown: int) -> Iterator[str]:

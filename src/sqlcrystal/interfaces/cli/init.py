@@ -39,6 +39,7 @@ def init(
 ) -> None:
     """Write sqlcrystal.toml and try every connection. Asks for what is not given."""
     from sqlcrystal.config import TEAM_FILE
+    from sqlcrystal.databases import accepts_privileged
     from sqlcrystal.serving.initial import Choices, named_databases, settings_text, trouble, write_settings
 
     here = Path.cwd()
@@ -52,6 +53,7 @@ def init(
         people=tuple(
             person or _prompt_for("people who may vouch (names, or nothing for anybody)", "", asks and not db).split()
         ),
+        allow_privileged=accepts_privileged(),
     )
     text = settings_text(choices)
     problems = list(trouble(choices, folder=here))

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING
 
 from sqlcrystal.errors import Contradicted, SqlcrystalError
 from sqlcrystal.escaping import visible
-from sqlcrystal.interfaces.cli.ask import answer_lines, correction_lines, rejection_lines, ruling_lines, trace_lines
+from sqlcrystal.interfaces.cli.ask import (
+    Typed,
+    answer_lines,
+    correction_lines,
+    rejection_lines,
+    ruling_lines,
+    trace_lines,
+)
 from sqlcrystal.interfaces.cli.options import opened_crystal, ready_model
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal, ServedAnswer
+    from sqlcrystal.serving.answers import Event
 
 ANYWAY = "anyway"
 HELP = """\
@@ -20,6 +28,17 @@ Ask in words; a question after an answer may go on from it ("and in 2012?"). Of 
   /yes [anyway]   it is right: bank it         /no [NOTE]   it is wrong: propose another
   /sql SELECT …   the right SQL: bank it       /trace       what was tried
 Else: /new (another topic)   /db NAME, FILE or URL   /queue   /help   /quit"""
+WORDS = Typed(confirm="/yes", reject="/no [NOTE] or /sql SELECT …", correct="/sql SELECT …", take="/yes {}")
+"""What is typed here after an answer."""
+ALSO = {"help": "/help", "?": "/help", "quit": "/quit", "exit": "/quit"}
+"""Words that nobody means as a question."""
+STEPS = {
+    "read": "looking for cards",
+    "cards": "the model writes SQL",
+    "sql": "running it",
+    "rows": "checking what came back",
+}
+"""What is done after each step of an answer."""
 
 
 def prompt_loop() -> None:
@@ -65,7 +84,7 @@ class Loop:
         words = line.strip()
         if not words:
             return
-        command, _, rest = words.partition(" ")
+        command, _, rest = ALSO.get(words.casefold(), words).partition(" ")
         try:
             if not command.startswith("/"):
                 lines = self.ask(words)
@@ -76,22 +95,27 @@ class Loop:
             for text in lines:
                 print(text)
         except SqlcrystalError as error:
-            print(visible(str(error)), file=sys.stderr)
+            print(visible(error.line), file=sys.stderr)
         except KeyboardInterrupt:
             print("given up", file=sys.stderr)
 
     def ask(self, question: str) -> Iterable[str]:
         """Answer, as a question after the last one, and remember the answer for a verdict."""
-        answer = self.crystal.ask(question, self.database, follow=self.answer or "")
-        self.answer, self.proposal, self.database = answer, None, answer.database
-        yield from answer_lines(answer, prices=self.crystal.prices)
-
-    def confirm(self, word: str) -> Iterable[str]:
-        """Vouch for the proposal, or else for the last answer."""
+        _tell("reading the question" if self.answer else "looking for cards")
         try:
-            ruling = self.crystal.confirm(self.proposal or self._last(), anyway=word == ANYWAY)
+            answer = self.crystal.ask(question, self.database, follow=self.answer or "", on_event=_tell_step)
+        finally:
+            _tell("")
+        self.answer, self.proposal, self.database = answer, None, answer.database
+        yield from answer_lines(answer, prices=self.crystal.prices, typed=WORDS)
+
+    def confirm(self, words: str) -> Iterable[str]:
+        """Vouch for the one that is named, the proposal, or else the last answer; `anyway` against a near card too."""
+        name = words.removesuffix(ANYWAY).strip()
+        try:
+            ruling = self.crystal.confirm(name or self.proposal or self._last(), anyway=words != name)
         except Contradicted as doubt:
-            return [f"{visible(str(doubt))}: /yes {ANYWAY}"]
+            return [f"{visible(str(doubt))}: {' '.join(filter(None, ('/yes', name, ANYWAY)))}"]
         return ruling_lines(ruling)
 
     def begin(self, question: str) -> Iterable[str]:
@@ -101,9 +125,14 @@ class Loop:
 
     def reject(self, note: str) -> Iterable[str]:
         """Let a repair propose another."""
-        rejection = self.crystal.reject(self._last(), note=note)
+        answer = self._last()
+        _tell("looking for a repair")
+        try:
+            rejection = self.crystal.reject(answer, note=note)
+        finally:
+            _tell("")
         self.proposal = rejection.proposal.id if rejection.proposal is not None else None
-        return rejection_lines(rejection, repair=True)
+        return rejection_lines(rejection, repair=True, typed=WORDS)
 
     def correct(self, sql: str) -> Iterable[str]:
         """Bank the user's own SQL."""
@@ -118,7 +147,8 @@ class Loop:
     def queue(self, _: str) -> Iterable[str]:
         """List what waits for a verdict."""
         for waiting in self.crystal.queue(self.database, limit=10):
-            yield f"{waiting.id}  asked {waiting.asked}  {visible(waiting.question)}"
+            why = "judge it: chosen for the audit" if waiting.audit else f"asked {waiting.asked}"
+            yield f"{waiting.id}  {why}  {visible(waiting.question)}"
 
     def quit(self, _: str) -> Iterable[str]:
         """Leave."""
@@ -129,6 +159,18 @@ class Loop:
         if self.answer is None:
             raise SqlcrystalError("there is no answer yet; ask first")
         return self.answer
+
+
+def _tell_step(event: "Event") -> None:
+    if event.kind in STEPS:
+        _tell(STEPS[event.kind])
+
+
+def _tell(step: str) -> None:
+    """Say in a line of its own, which the next one replaces, what is being done; only where a person looks on."""
+    if sys.stderr.isatty():
+        width = max(map(len, STEPS.values())) + 1
+        print(f"\r{step + '…' if step else '':{width}}", end="" if step else "\r", file=sys.stderr, flush=True)
 
 
 class _history:  # noqa: N801

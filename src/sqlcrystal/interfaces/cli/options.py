@@ -20,8 +20,7 @@ Where = Annotated[
     str | None,
     typer.Option(
         "--store",
-        "--bank",
-        envvar=["SQLCRYSTAL_STORE", "SQLCRYSTAL_BANK"],
+        envvar="SQLCRYSTAL_STORE",
         help="The store: a file, or postgresql://…; by default the one sqlcrystal.toml names, else sqlcrystal.db here.",
     ),
 ]

@@ -109,6 +109,31 @@ def make(
         print(f"{count} questions in {out / QUESTIONS}; check them with: sqlcrystal benchmark check own --data {out}")
 
 
+@benchmark_app.command("log")
+def log(
+    name: Annotated[str, typer.Argument(help="The benchmark; `sqlcrystal benchmark list` shows all.")],
+    *,
+    database: Annotated[str, typer.Option("--database", metavar="NAME", help="The database whose queries are meant.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the log.")],
+    data: DataFolder = None,
+    json: Json = False,
+) -> None:
+    """Write a query log to try `learn` with.
+
+    It holds 200 statements: the benchmark's own queries over one database, some often, and what no log is without.
+    A database that is a file is copied beside them.
+    """
+    from sqlcrystal.benchmarks.query_log import write_database, write_log
+
+    chosen = load_benchmark(name, data).only([database]).available(skip_missing=False)
+    count = write_log(chosen.cases, out)
+    place = write_database(chosen.locations[database], out)
+    if json:
+        print_json({"statements": count, "folder": str(out), "database": place})
+    else:
+        print(f"{count} statements in {out}; learn from them with: sqlcrystal learn {out} --db {place}")
+
+
 @benchmark_app.command("check")
 def check(
     name: Annotated[str, typer.Argument(help="The benchmark; `sqlcrystal benchmark list` shows all.")],

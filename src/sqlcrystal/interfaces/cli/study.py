@@ -107,14 +107,23 @@ def _as_far_as_recorded(study: "StudyFile") -> "StudyFile":
 
 
 @study_app.command("plan")
-def plan(file: StudyPath, *, out: Out = None, overrides: Overrides = None, json: Json = False) -> None:
+def plan(
+    file: StudyPath,
+    *,
+    out: Out = None,
+    overrides: Overrides = None,
+    truth: Annotated[
+        Path | None, typer.Option("--truth", metavar="DIR", help="A pilot's folder: how many answers memory changed.")
+    ] = None,
+    json: Json = False,
+) -> None:
     """Say what a study will send and cost. Counts what is recorded already; asks no model."""
     from sqlcrystal.config import read_study
     from sqlcrystal.ledger.folder import RECORDING
     from sqlcrystal.planning.plan import plan_study
 
     study = read_study(file, overrides or ())
-    planned = plan_study(study, (out or _folder(file, study)) / RECORDING)
+    planned = plan_study(study, (out or _folder(file, study)) / RECORDING, pilot=truth)
     if json:
         print_json(planned)
         return

@@ -17,22 +17,25 @@ MODULES = {
     "confirm": "ask",
     "reject": "ask",
     "queue": "ask",
-    "score": "score",
-    "compare": "compare",
-    "power": "power",
-    "serve": "serve",
-    "mcp": "serve",
+    "learn": "learn",
+    "cards": "cards",
     "value": "value",
     "test": "value",
     "forget": "value",
-    "benchmark": "score",
     "model": "model",
-    "recording": "recording",
-    "study": "study",
-    "cards": "cards",
+    "serve": "serve",
     "token": "serve",
+    "mcp": "serve",
+    "study": "study",
+    "score": "score",
+    "compare": "compare",
+    "power": "power",
+    "benchmark": "score",
+    "recording": "recording",
 }
 """Commands and groups in the order that help lists them, each with the module that holds it."""
+RESEARCH = ("study", "score", "compare", "power", "benchmark", "recording")
+"""Those that a data team can do without."""
 
 
 class LazyCommands(Mapping[str, Any]):
@@ -59,6 +62,19 @@ class LazyGroup(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         """Take the settings of any group."""
         super().__init__(**{**settings, "commands": LazyCommands()})
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """List what a data team uses first, and what is for researchers under that name."""
+        longest = max(map(len, self.commands))
+        helps = {
+            name: command.get_short_help_str(formatter.width - longest - 6) for name, command in self.commands.items()
+        }
+        for title, researchers in (("Commands", False), ("For researchers", True)):
+            with formatter.section(title):
+                rows = [
+                    (name.ljust(longest), said) for name, said in helps.items() if (name in RESEARCH) is researchers
+                ]
+                formatter.write_dl(rows)
 
 
 app = typer.Typer(

@@ -40,10 +40,13 @@ def value(
 
 
 def _show(report: "Value") -> None:
-    from sqlcrystal.serving.figures import arms, figures
+    from sqlcrystal.serving.figures import arms, figures, verdict_rates
 
     print_table(f"{report.database}: {report.says}", ["", "with memory", "without"], arms(report))
     print_table("", ["", "", ""], [(figure.name, figure.figure, figure.words) for figure in figures(report)])
+    for words in (*(f"warning: {warning}" for warning in report.warnings), verdict_rates(report)):
+        if words:
+            print(words)
     clear = [card for card in report.cards if card.says != "unclear"][:SHOWN_CARDS]
     if clear:
         cards = [(card.card, card.says, f"{card.right}/{card.used}", f"{card.effect_pp:+.1f}") for card in clear]
@@ -70,13 +73,13 @@ def own_tests(
     if out is not None:
         out.write_bytes(junit(results, suite=file.stem))
     right = sum(result.right for result in results)
+    without = sum(result.right_without for result in results)
     if json:
-        without = sum(result.right_without for result in results)
         cases = [{"name": result.name, "says": result.says, "why": result.why, "sql": result.sql} for result in results]
         print_json({"tests": len(results), "right": right, "right_without": without, "results": cases})
     else:
         print_lines(["", "test", "why"], [(result.says, result.name, result.why) for result in results])
-        print(f"{right} of {len(results)} right with memory")
+        print(f"{right} of {len(results)} right with memory, {without} without")
     if right < len(results):
         raise typer.Exit(1)
 

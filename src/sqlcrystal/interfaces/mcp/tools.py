@@ -15,9 +15,12 @@ from pydantic import Field, TypeAdapter
 from sqlcrystal.interfaces.server.errors import EXPECTED
 from sqlcrystal.interfaces.server.schemas import listed, model_of
 from sqlcrystal.interfaces.server.work import Work
+from sqlcrystal.measurement.live import MATTERS_PP
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.crystal import Crystal
-from sqlcrystal.serving.documents import CardDocument, DatabaseState, Rejection, Result, Ruling
+from sqlcrystal.serving.documents import CardDocument, DatabaseState, Rejection, Result, Ruling, WaitingAnswer
+from sqlcrystal.serving.lift import SMALLEST_EFFECT_PP
+from sqlcrystal.serving.value import Value
 from sqlcrystal.version import __version__
 
 Identify = Callable[[Context], Crystal]
@@ -80,6 +83,16 @@ def _add_reading(server: MCPServer, work: Work, identify: Identify) -> None:
         found = await work.read(lambda: door.cards_search(text, database, limit=limit))
         return [CardDocument.of(neighbour.card) for neighbour in found]
 
+    @_tool(server, READS, gives=listed(Value))
+    async def value(
+        context: Context,
+        database: Database = None,
+        effect: Annotated[float, Field(ge=SMALLEST_EFFECT_PP, le=50)] = MATTERS_PP,
+    ) -> list[Value]:
+        """What memory is worth here: its lift among judged answers, at worst over all answers, and by audit."""
+        door = identify(context)
+        return await work.read(lambda: door.value(database, effect_pp=effect))
+
 
 def _add_asking(server: MCPServer, work: Work, identify: Identify) -> None:
     @_tool(server, ASKS, gives=model_of(ServedAnswer))
@@ -92,6 +105,14 @@ def _add_asking(server: MCPServer, work: Work, identify: Identify) -> None:
 
 
 def _add_judging(server: MCPServer, work: Work, identify: Identify) -> None:
+    @_tool(server, READS, gives=listed(WaitingAnswer))
+    async def queue(
+        context: Context, database: Database = None, limit: Annotated[int, Field(ge=1, le=500)] = 50
+    ) -> list[WaitingAnswer]:
+        """Answers that wait for a verdict; those marked `audit` were chosen by chance: all of them must be judged."""
+        door = identify(context)
+        return await work.read(lambda: door.queue(database, limit=limit))
+
     @_tool(server, WRITES, gives=model_of(Ruling))
     async def confirm(answer_id: str, context: Context, note: str = "", anyway: Anyway = False) -> Ruling:
         """Vouch for an answer or a proposal in the name of the person you act for: it becomes a card."""

@@ -22,6 +22,7 @@ from sqlcrystal.interfaces.server.replies import (
 )
 from sqlcrystal.interfaces.server.schemas import listed, model_of
 from sqlcrystal.interfaces.server.work import OpenQuestion
+from sqlcrystal.measurement.live import MATTERS_PP
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.documents import (
     CardDocument,
@@ -38,9 +39,12 @@ from sqlcrystal.serving.documents import (
     WaitingAnswer,
     WholeCard,
 )
+from sqlcrystal.serving.learning import LearnReport, Upload
+from sqlcrystal.serving.lift import SMALLEST_EFFECT_PP
 from sqlcrystal.serving.value import Value
 from sqlcrystal.types import CardStatus
 
+DATE = r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?)?$"
 ROWS_SHOWN = 1000
 """Rows in one reply; `row_count` and `truncated` say how many were left out."""
 answers = APIRouter(prefix="/api", tags=["answers"], responses=ERRORS)
@@ -54,6 +58,8 @@ DatabaseName = Annotated[str, Path(min_length=1, max_length=200)]
 Which = Annotated[str | None, Query(max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 AnswerId = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+Effect = Annotated[float, Query(ge=SMALLEST_EFFECT_PP, le=50, description="The lift, in points, that matters to you.")]
+Since = Annotated[str | None, Query(pattern=DATE, description="Only answers given since then.")]
 Text = Annotated[str, Field(max_length=10_000)]
 Sql = Annotated[str, Field(min_length=1, max_length=100_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -102,6 +108,22 @@ class RejectBody(NoteBody):
     repair: bool = True
 
 
+class ManyBody(NoteBody):
+    """Several answers that are judged alike."""
+
+    answers: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(min_length=1, max_length=500)]
+
+
+class LearnBody(RequestBody):
+    """A query log: the text of a .sql, .csv, .tsv or .json file, with its name; `limit` bounds what is tried now."""
+
+    name: Name
+    text: Annotated[str, Field(min_length=1, max_length=200_000)]
+    database: Name | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 10
+    again: bool = False
+
+
 class CorrectBody(NoteBody):
     """The right SQL."""
 
@@ -131,7 +153,7 @@ class RevokeBody(RequestBody):
     database: Name | None = None
     by: Name | None = None
     signal: Name | None = None
-    since: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?)?$")] | None = None
+    since: Annotated[str, Field(pattern=DATE)] | None = None
     reason: Text = ""
 
 
@@ -208,6 +230,15 @@ async def confirm(answer_id: Id, door: Door, work: Working, body: ConfirmBody | 
     return json_reply(ruling)
 
 
+@answers.post("/confirm", response_model=listed(Ruling))
+async def confirm_many(body: ManyBody, door: Door, work: Working) -> Response:
+    """Vouch for several answers, all or none: each becomes a card."""
+    rulings = await work.write(lambda: door.confirm_all(body.answers, note=body.note))
+    for ruling in rulings:
+        work.count_verdict(ruling)
+    return json_reply(rulings)
+
+
 @answers.post("/answers/{answer_id}/correct", response_model=model_of(Correction))
 async def correct(answer_id: Id, body: CorrectBody, door: Door, work: Working) -> Response:
     """Give the right SQL: it runs behind the guard and becomes a card in your name."""
@@ -241,6 +272,14 @@ async def run(body: RunBody, door: Door, work: Working) -> Response:
     database = await work.look(lambda: door.database(body.database))
     result = await work.run(database, lambda: door.run(body.sql, database))
     return json_reply(result.limited(ROWS_SHOWN))
+
+
+@answers.post("/learn", response_model=model_of(LearnReport))
+async def learn(body: LearnBody, door: Door, work: Working) -> Response:
+    """Propose what a query log teaches, some queries at a time: the same request again goes on with the rest."""
+    database = await work.look(lambda: door.database(body.database, Scope.MANAGE))
+    upload = Upload(body.name, body.text)
+    return json_reply(await work.run(database, lambda: door.learn(upload, database, most=body.limit, again=body.again)))
 
 
 @answers.get("/queue", response_model=listed(WaitingAnswer))
@@ -355,9 +394,11 @@ async def schema(name: DatabaseName, door: Door, work: Working) -> Response:
 
 
 @management.get("/api/value", response_model=listed(Value))
-async def value(door: Door, work: Working, database: Which = None) -> Response:
-    """Say what memory is worth in service: the live lift with its interval, its cost, and which cards earn it."""
-    return json_reply(await work.read(lambda: door.value(database)))
+async def value(
+    door: Door, work: Working, database: Which = None, effect: Effect = MATTERS_PP, since: Since = None
+) -> Response:
+    """Say what memory is worth in service: the lift with its bounds and audit, its cost, and which cards earn it."""
+    return json_reply(await work.read(lambda: door.value(database, effect_pp=effect, since=since or "")))
 
 
 @management.get("/api/tokens", response_model=listed(TokenDocument))

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.errors import NotFound
+from sqlcrystal.errors import NotAQuestion, NotFound
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
 from sqlcrystal.interfaces.server.conversations import Said, goes_on_from, judge, wish_of
-from sqlcrystal.interfaces.server.markdown import in_markdown
+from sqlcrystal.interfaces.server.markdown import in_markdown, plain
 from sqlcrystal.interfaces.server.replies import ERRORS, Working, event_stream, json_reply, with_pings
 from sqlcrystal.interfaces.server.work import OpenQuestion
 from sqlcrystal.serving.answers import ServedAnswer
@@ -74,7 +74,10 @@ async def completions(body: ChatBody, door: Door, work: Working) -> Response:
     asked = work.ask(door, wish.text, database=database, follow=follow)
     if body.stream:
         return event_stream(_chunks(asked, name))
-    answer = _written(await asked.ended())
+    try:
+        answer = _written(await asked.ended())
+    except NotAQuestion as said:
+        return _reply(plain(said), {}, database, name)
     return _reply(in_markdown(answer), answer, database, name)
 
 
@@ -131,6 +134,10 @@ async def _chunks(asked: OpenQuestion, name: str) -> AsyncIterator[bytes]:
     async for kind, data in with_pings(asked):
         if kind == "ping":
             yield b": waiting\n\n"
+        elif kind == "error" and isinstance(asked.error, NotAQuestion):
+            for part in chunks.rest(plain(asked.error), usage=_usage({})):
+                yield part
+            return
         elif kind == "error":
             yield b"data: " + msgspec.json.encode(_error(int(data["status"]), str(data["detail"]))) + b"\n\n"
             return

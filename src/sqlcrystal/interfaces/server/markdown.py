@@ -19,13 +19,22 @@ def in_markdown(answer: Mapping[str, Any]) -> str:
     """An answer as Markdown in which nothing of the database can become a link, an image or HTML."""
     parts = [f"Read as: {plain(answer['question'])}"] if answer["follows"] else []
     parts.append(fenced(visible(answer["sql"])) if answer["sql"] else "The reply held no SQL.")
+    if answer["words"]:
+        parts.append(plain(answer["words"]) + _unasked(answer["unasked"]))
     if answer["error"]:
         parts.append(f"It did not run: {plain(answer['error'])}")
     elif answer["sql"]:
         parts.append(rows_in_markdown(answer["columns"], answer["rows"] or [], answer["row_count"]))
     used = ", ".join(f"`{card['id'][:8]}`" for card in answer["cards"])
     parts.append(f"Answer `{answer['id']}`, {'cards used: ' + used if used else 'no cards used'}. {HOW}")
+    if answer["audit"]:
+        parts.append("Chance chose this answer to be judged, whatever it says: it waits in the queue until it is.")
     return "\n\n".join(parts)
+
+
+def _unasked(parts: Sequence[str]) -> str:
+    """Name the parts of the words that no word of the question asks for."""
+    return f" Not asked for: {'; '.join(map(plain, parts))}." if parts else ""
 
 
 def plain(text: object) -> str:

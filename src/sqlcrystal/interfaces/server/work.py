@@ -13,6 +13,7 @@ from sqlcrystal.interfaces.server.errors import Busy, Stopped, Stopping, TooLate
 from sqlcrystal.interfaces.server.logs import event
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.interfaces.server.timing import of_this_request
+from sqlcrystal.patience import Patience, within
 
 if TYPE_CHECKING:
     from sqlcrystal.interfaces.server.metrics import Metrics
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Step = tuple[str, dict[str, Any]]
 Moved = Callable[[int], None]
+LATER = 1.1
+"""How much later than its own end work is given up."""
 END: Step = ("end", {})
 
 
@@ -156,9 +159,14 @@ class Work:
 
     async def run(self, database: str, function: Callable[[], Result]) -> Result:
         """Run what may take long in this database's queue, under the time limit."""
-        future = await self._begin(self._queue(database), function, lambda _: None)
+
+        def in_time() -> Result:
+            with within(Patience(self.settings.answer_seconds)):
+                return function()
+
+        future = await self._begin(self._queue(database), in_time, lambda _: None)
         try:
-            return await asyncio.wait_for(asyncio.shield(future), self.settings.answer_seconds)
+            return await asyncio.wait_for(asyncio.shield(future), self.settings.answer_seconds * LATER)
         except TimeoutError:
             raise TooLate(f"it took longer than {self.settings.answer_seconds:g} s and was given up") from None
 
@@ -256,13 +264,15 @@ class Work:
 
         def work() -> "ServedAnswer":
             asked.begun = time.perf_counter()
-            return asked.door.ask(
-                asked.question, asked.database, follow=asked.follow, memory=asked.memory, on_event=step
-            )
+            with within(Patience(self.settings.answer_seconds, asked.stop)):
+                return asked.door.ask(
+                    asked.question, asked.database, follow=asked.follow, memory=asked.memory, on_event=step
+                )
 
         try:
             future = await self._begin(queue, work, lambda ahead: asked.steps.put_nowait(("place", {"ahead": ahead})))
-            asked.answer = await asyncio.wait_for(asyncio.shield(future), self.settings.answer_seconds)
+            # The work ends itself in time, and leaves its draft; this is for work that does not look at the clock.
+            asked.answer = await asyncio.wait_for(asyncio.shield(future), self.settings.answer_seconds * LATER)
             self._count(asked, asked.answer)
             asked.steps.put_nowait(("done", {}))
         except TimeoutError:

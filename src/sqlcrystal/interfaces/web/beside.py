@@ -24,6 +24,7 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     question: str = ""
     """The question that it answers, where a note made it another."""
     error: str = ""
+    words: str = ""
 
     columns = property(lambda self: self.table.columns)
     rows = property(lambda self: self.table.rows)
@@ -60,6 +61,7 @@ def proposal_of(door: Door, story: AnswerStory, scope: Scope) -> ProposalView | 
         note=proposal.note,
         question=proposal.question,
         error=result.error,
+        words=result.words,
     )
 
 

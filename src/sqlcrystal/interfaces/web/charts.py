@@ -12,9 +12,12 @@ from sqlcrystal.interfaces.web.text import heading, number_words
 from sqlcrystal.types import Cell, Row
 
 MOST_DOTS = 60
+TIP_LETTERS = 36
 MOST_BARS, MOST_LINES, FEWEST_POINTS, MOST_POINTS = 30, 4, 3, 400
 _DATE = re.compile(r"\d{4}(-\d{2}){0,2}([ T]\d{2}:\d{2}(:\d{2})?)?$")
-_YEAR = re.compile(r"(^|_)year$", re.IGNORECASE)
+_PERIODS = {"year": (1000, 9999), "quarter": (1, 4), "month": (1, 12), "week": (0, 53), "day": (0, 31), "hour": (0, 24)}
+_PERIOD = re.compile(rf"(?:^|_)({'|'.join(_PERIODS)})$", re.IGNORECASE)
+"""Columns of whole numbers that stand for a time, with the numbers they may hold."""
 _NO_MEASURE = re.compile(r"(^|_)(id|ids|code|year|number|no|zip|rank)$|^(id|year|zip)", re.IGNORECASE)
 
 
@@ -31,24 +34,26 @@ SIZES = (Size(720, 220, 28, "at-desk"), Size(332, 112, 13, "on-phone"))
 BAR_HEIGHT = 24
 
 
-def chart(columns: Sequence[str], rows: Sequence[Row], *, truncated: bool) -> Markup | None:
-    """Tiles need none; a date with measures is a line, a label with one measure is bars; all else stays a table."""
+def charts(columns: Sequence[str], rows: Sequence[Row], *, truncated: bool) -> dict[str, Markup]:
+    """Draw rows in every way that suits them, the best one first; where none does they stay a table.
+
+    A label with one measure is bars; a date, year or month with measures is a line, and bars where they are few.
+    """
     if truncated or len(rows) < 2 or not columns:
-        return None
+        return {}
     kinds = [_kind(name, [row[at] for row in rows]) for at, name in enumerate(columns)]
     measures = [at for at, kind in enumerate(kinds) if kind == "measure"]
     labels = [at for at, kind in enumerate(kinds) if kind != "measure"]
-    if len(labels) != 1 or not measures:
-        return None
-    names = [row[labels[0]] for row in rows]
-    if len(set(names)) != len(names):
-        return None
-    if kinds[labels[0]] == "date" and FEWEST_POINTS <= len(rows) <= MOST_POINTS and len(measures) <= MOST_LINES:
-        ordered = sorted(rows, key=lambda row: str(row[labels[0]]))
-        return both_sizes(lambda size: _line(size, columns, ordered, labels[0], measures))
+    if len(labels) != 1 or not measures or len({row[labels[0]] for row in rows}) != len(rows):
+        return {}
+    (label,), drawn = labels, {}
+    if kinds[label] == "time":
+        rows = sorted(rows, key=lambda row: _order(row[label]))
+        if FEWEST_POINTS <= len(rows) <= MOST_POINTS and len(measures) <= MOST_LINES:
+            drawn["line"] = both_sizes(lambda size: _line(size, columns, rows, label, measures))
     if len(rows) <= MOST_BARS and len(measures) == 1:
-        return both_sizes(lambda size: _bars(size, columns, rows, labels[0], measures[0]))
-    return None
+        drawn["bars"] = both_sizes(lambda size: _bars(size, columns, rows, label, measures[0]))
+    return drawn
 
 
 def both_sizes(draw: Callable[[Size], Markup]) -> Markup:
@@ -64,11 +69,18 @@ def is_measure(name: str, values: Sequence[Cell]) -> bool:
     return numeric and not _NO_MEASURE.search(name)
 
 
+def _order(time: Cell) -> tuple[float, str]:
+    """Put years and months in order as numbers, and dates as they are written."""
+    return (float(time), "") if isinstance(time, int) else (0.0, str(time))
+
+
 def _kind(name: str, values: Sequence[Cell]) -> str:
     if all(isinstance(value, str) and _DATE.match(value) for value in values):
-        return "date"
-    if _YEAR.search(name) and all(isinstance(value, int) and 1000 <= value <= 9999 for value in values):
-        return "date"
+        return "time"
+    if period := _PERIOD.search(name):
+        least, most = _PERIODS[period[1].lower()]
+        if all(type(value) is int and least <= value <= most for value in values):
+            return "time"
     return "measure" if is_measure(name, values) else "label"
 
 
@@ -86,10 +98,16 @@ def _bars(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
         end = size.labels + room * (value - low) / span
         parts.append(
             Markup(
+                '<g class="spot"><title>{}: {}</title><rect class="hit" x="0" y="{}" width="{}" height="{}"/>'
                 '<text x="{}" y="{}" text-anchor="end">{}</text>'
-                '<rect class="bar" x="{}" y="{}" width="{}" height="{}"><title>{}: {}</title></rect>'
-                '<text class="muted" x="{}" y="{}">{}</text>'
+                '<rect class="bar" x="{}" y="{}" width="{}" height="{}"/>'
+                '<text class="muted" x="{}" y="{}">{}</text></g>'
             ).format(
+                visible(str(row[label])),
+                row[measure],
+                top - 3,
+                size.width,
+                BAR_HEIGHT,
                 size.labels - 8,
                 top + 14,
                 _short(row[label], size.letters),
@@ -97,8 +115,6 @@ def _bars(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
                 top,
                 round(max(0.5, abs(end - zero)), 1),
                 BAR_HEIGHT - 6,
-                visible(str(row[label])),
-                row[measure],
                 round(max(zero, end) + 6, 1),
                 top + 14,
                 number_words(value),
@@ -117,17 +133,12 @@ def _line(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
     for number, series in enumerate(values):
         points = " ".join(f"{frame.across(place):.1f},{frame.down(value):.1f}" for place, value in enumerate(series))
         parts.append(Markup('<polyline class="line{}" points="{}"/>').format(number, points))
-        parts += [
-            Markup('<circle class="dot{}" cx="{:.1f}" cy="{:.1f}" r="3.5"><title>{}: {}</title></circle>').format(
-                number, frame.across(place), frame.down(value), visible(str(rows[place][label])), value
-            )
-            for place, value in enumerate(series)
-            if len(series) <= MOST_DOTS
-        ]
+    for place, row in enumerate(rows):
+        told = [(name, row[at]) for name, at in zip(names, measures, strict=True)]
+        marks = [(number, series[place]) for number, series in enumerate(values)] if len(rows) <= MOST_DOTS else []
+        parts.append(frame.spot(place, str(row[label]), told, marks))
     if low > 0 or high < 0:
-        parts.append(
-            Markup('<text class="muted" x="{}" y="{}">does not begin at 0</text>').format(72, frame.height - 26)
-        )
+        parts.append(frame.broken())
     if len(names) > 1:
         parts += _legend(size, names, left=72)
     title = f"{', '.join(names)} over {columns[label]}, {len(rows)} points from {low:g} to {high:g}"
@@ -168,6 +179,50 @@ class Frame(NamedTuple):
         """Tell where a value stands."""
         share = (value - self.low) / ((self.high - self.low) or 1.0)
         return self.head + (self.height - 36 - self.head) * (1 - share)
+
+    def spot(
+        self, step: float, label: str, told: Sequence[tuple[str, object]], marks: Sequence[tuple[int, float]] = ()
+    ) -> Markup:
+        """Draw one step: its marks, and what it holds, which shows while the pointer is in its column."""
+        alone = len(told) == 1
+        lines = [f"{label}: {told[0][1]}"] if alone else [label, *(f"{name}: {value}" for name, value in told)]
+        lines = [_short(line, TIP_LETTERS) for line in lines]
+        width, height = 8 * max(map(len, lines)) + 16, 18 * len(lines) + 8
+        here, reach = self.across(step), max(4.0, self.across(1) - self.across(0))
+        left = min(max(2.0, here - width / 2), max(2.0, self.size.width - width - 2))
+        dots = [
+            Markup('<circle class="dot{}" cx="{:.1f}" cy="{:.1f}" r="3.5"/>').format(number, here, self.down(value))
+            for number, value in marks
+        ]
+        words = [
+            Markup('<text x="{:.1f}" y="{}">{}</text>').format(left + 8, 18 * (number + 1), line)
+            for number, line in enumerate(lines)
+        ]
+        return Markup(
+            '<g class="spot"><rect class="hit" x="{:.1f}" y="0" width="{:.1f}" height="{}"/>{}<g class="tip">'
+            '<line class="axis" x1="{here:.1f}" x2="{here:.1f}" y1="{}" y2="{}"/>'
+            '<rect class="box" x="{:.1f}" y="2" width="{}" height="{}" rx="4"/>{}</g></g>'
+        ).format(
+            here - reach / 2,
+            reach,
+            self.height - 30,
+            Markup("").join(dots),
+            height,
+            self.height - 36,
+            left,
+            width,
+            height,
+            Markup("").join(words),
+            here=here,
+        )
+
+    def broken(self) -> Markup:
+        """Draw the break of an axis that does not begin at 0, and say so."""
+        x, y = self.left, self.height - 36
+        return Markup(
+            '<path class="break" d="M{0} {1}v-4l-6 -3l12 -4l-6 -3v-4"/>'
+            '<text class="muted" x="{2}" y="{3}">does not begin at 0</text>'
+        ).format(x, y + 8, x + 10, y + 6)
 
     def grid(self, *, signed: bool = False) -> list[Markup]:
         """Lines at round values, each with its value."""

@@ -31,6 +31,7 @@ def add_pages(app: FastAPI) -> None:
         pages_bank,
         pages_card,
         pages_demo,
+        pages_learn,
         pages_queue,
         pages_revoke,
         pages_rows,
@@ -41,7 +42,7 @@ def add_pages(app: FastAPI) -> None:
     )
 
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
-    asking = (pages_ask, pages_verdicts, pages_rows, pages_queue)
+    asking = (pages_ask, pages_verdicts, pages_rows, pages_queue, pages_learn)
     for module in (
         *asking,
         pages_bank,

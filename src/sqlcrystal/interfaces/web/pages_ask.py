@@ -72,6 +72,8 @@ async def answer_page(
     page_number: Annotated[int, Query(alias="page", ge=1, le=10_000)] = 1,
     part: str = "",
     edit: bool = False,
+    old: Annotated[str, Query(max_length=1000)] = "",
+    new: Annotated[str, Query(max_length=1000)] = "",
 ) -> Response:
     """One answer at its own address; it is read, never asked again."""
     view = await work.read(lambda: AnswerView(door, door.answer_story(answer_id), page=page_number))
@@ -83,6 +85,8 @@ async def answer_page(
         reply = fragment("_answer.html", view=view)
         reply.headers["X-Waiting"] = str(await work.read(lambda: len(waiting_in(door, view.database))))
         return reply
+    if edit and old:
+        view.put(old, new)
     values = await work.read(lambda: ask_values(door, work, view.database))
     return page(request, "ask.html", **{**values, "database_action": "/"}, view=view, asked="", editing=edit)
 

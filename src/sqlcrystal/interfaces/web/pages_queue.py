@@ -18,9 +18,11 @@ Name = Annotated[str, Query(max_length=200)]
 AnswerName = Annotated[str, Query(max_length=64)]
 REASONS = {
     "": "every reason",
+    "audit": "chosen by chance",
     "often": "asked more than once",
     "conflict": "a near card disagrees",
     "spread": "samples differ",
+    "log": "from the query log",
 }
 ORDERS = {"": "by use", "newest": "newest first", "oldest": "oldest first"}
 
@@ -44,11 +46,13 @@ async def queue_page(
 
     def read() -> dict[str, Any]:
         every = waiting_in(door, name)
-        shown = sorted(_ordered([item for item in every if _fits(item, reason)], order), key=_failed)
+        shown = sorted(_ordered([item for item in every if _fits(item, reason)], order), key=_last_of_all)
         looked_at = _looked_at(door, shown, answer, place)
         last = _view(door, judged) if judged else None
         return {
             "total": len(every),
+            "chosen_by_chance": sum(item.audit for item in every),
+            "from_log": sum(item.uses > 0 for item in every),
             "judged": last,
             **_list(shown, address),
             **looked_at,
@@ -130,8 +134,21 @@ def _failed(item: WaitingAnswer) -> bool:
     return bool(item.error)
 
 
+def _last_of_all(item: WaitingAnswer) -> tuple[bool, bool]:
+    """Put what chance chose first in any order, and what did not run behind the rest."""
+    return _failed(item), not item.audit
+
+
 def _fits(item: WaitingAnswer, reason: str) -> bool:
-    return {"often": item.asked > 1, "conflict": item.conflict > 0, "spread": item.spread > 0}.get(reason, True)
+    """Tell whether an answer waits for that reason; what chance chose is hidden by none."""
+    fits = {
+        "audit": False,
+        "often": item.asked > 1,
+        "conflict": item.conflict > 0,
+        "spread": item.spread > 0,
+        "log": item.uses > 0,
+    }
+    return item.audit or fits.get(reason, True)
 
 
 def _ordered(items: list[WaitingAnswer], order: str) -> list[WaitingAnswer]:
@@ -141,7 +158,10 @@ def _ordered(items: list[WaitingAnswer], order: str) -> list[WaitingAnswer]:
 
 
 def _why(item: WaitingAnswer) -> str:
-    reasons = [f"asked {item.asked} times" if item.asked > 1 else "asked once"]
+    if item.uses:
+        return f"from the query log, ran {item.uses:,} time{'' if item.uses == 1 else 's'}"
+    reasons = ["chosen by chance: it must be judged"] if item.audit else []
+    reasons.append(f"asked {item.asked} times" if item.asked > 1 else "asked once")
     if item.conflict:
         reasons.append("a near card disagrees")
     if item.spread:

@@ -35,7 +35,7 @@ async def run(
     """Tell what the editor's SQL returns now."""
     name = await work.look(lambda: door.database(database))
     result = await work.run(name, lambda: door.run(sql, name))
-    return fragment("_run.html", into=into, error=result.error, view=first_rows(result))
+    return fragment("_run.html", into=into, error=result.error, words=result.words, view=first_rows(result))
 
 
 @router.get("/a/{answer_id}/rows.{kind}")

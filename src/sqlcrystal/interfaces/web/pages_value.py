@@ -5,17 +5,18 @@ from csv import writer
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Form, Query, Request
 from markupsafe import Markup
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.web.charts import Frame, Size, both_sizes, drawing
+from sqlcrystal.interfaces.web.charts import MOST_DOTS, Frame, Size, both_sizes, drawing
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
-from sqlcrystal.serving.figures import ValueFigure, arms, figures, verdict_rates
+from sqlcrystal.serving.figures import UNKNOWN, ValueFigure, arms, figures, verdict_rates
 from sqlcrystal.types import Card, CardStatus
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 router = APIRouter(include_in_schema=False)
 HEIGHT, LEFT = 220, 56
 MOST_SPOTS = 200
-UNKNOWN = "not known yet"
 CERTAIN_FROM = 3
 """The first third of the looks is so unsure that its band would flatten the rest; it is drawn to the frame's edge."""
 
@@ -47,6 +47,18 @@ async def value_page(
         may_manage=door.caller.allows(name, Scope.MANAGE),
         now=datetime.now(UTC),
     )
+
+
+@router.post("/value/measure")
+async def measure(
+    door: Door,
+    work: Working,
+    database: Annotated[str, Form(max_length=200)],
+    kind: Annotated[str, Form(max_length=40)],
+) -> Response:
+    """Measure memory from now on in another way."""
+    await work.write(lambda: door.measure(kind, database))
+    return RedirectResponse("/value?" + urlencode({"database": database}) + "#measuring", status_code=303)
 
 
 @router.get("/value/cards.csv")
@@ -78,9 +90,11 @@ def _shown(door: Door, value: "Value") -> dict[str, Any]:
         "database": value.database,
         "share_words": held,
         "says": value.says,
+        "warnings": value.warnings,
         "tiles": [*told[:1], _right(judged), *told[1:]],
         "open": [figure for figure in figures(value) if figure.figure == UNKNOWN],
         "measured": bool(share),
+        "choices": door.measuring(value.database),
         "chart": both_sizes(lambda size: _chart(size, looks)) if len(looks) > 1 else None,
         "right_chart": both_sizes(lambda size: _right_chart(size, judged)) if len(judged) > 1 else None,
         "rate_words": verdict_rates(value),
@@ -116,13 +130,22 @@ def _right_chart(size: Size, judged: list[bool]) -> Markup:
     shares = [100 * count / (place + 1) for place, count in enumerate(accumulate(judged))]
     every = max(1, len(shares) // MOST_SPOTS)
     spots = [(place, share) for place, share in enumerate(shares) if place % every == 0 or place == len(shares) - 1]
+    few = len(spots) <= MOST_DOTS
     line = " ".join(f"{frame.across(place):.1f},{frame.down(share):.1f}" for place, share in spots)
     parts = [
         *frame.grid(),
         Markup('<polyline class="line" points="{}"/>').format(line),
         *frame.ends("first verdict", f"{len(judged):,} verdicts"),
+        *(
+            frame.spot(place, f"{place + 1:,} verdicts", [("right", f"{share:.0f} %")], [(0, share)] if few else [])
+            for place, share in spots
+        ),
     ]
     return drawing(f"{shares[-1]:.0f} % right after {len(judged):,} verdicts", size, HEIGHT, parts)
+
+
+def _look_words(look: "Look") -> str:
+    return f"{look.lift_pp:+.1f} ({look.low_pp:+.1f} to {look.high_pp:+.1f})"
 
 
 def _chart(size: Size, looks: "list[Look]") -> Markup:
@@ -141,6 +164,10 @@ def _chart(size: Size, looks: "list[Look]") -> Markup:
         *frame.grid(signed=True),
         Markup('<polyline class="line" points="{}"/>').format(" ".join(spot(look, look.lift_pp) for look in looks)),
         *frame.ends(f"{first:,} verdicts", f"{most:,} verdicts"),
+    ]
+    parts += [
+        frame.spot(look.verdicts - first, f"{look.verdicts:,} verdicts", [("lift", _look_words(look))])
+        for look in looks
     ]
     last = looks[-1]
     title = (

@@ -56,7 +56,7 @@ async def confirm(
     except Contradicted as doubt:
         said = str(doubt)
         story = await work.read(lambda: door.answer_story(answer_id, Scope.JUDGE))
-        view = await work.read(lambda: AnswerView(door, story, doubt=said))
+        view = await work.read(lambda: AnswerView(door, story, contradicted=said))
         if "x-fragment" in request.headers:
             return fragment("_answer.html", view=view, fresh=True)
         values = await work.read(lambda: ask_values(door, work, view.database))

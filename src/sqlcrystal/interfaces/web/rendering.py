@@ -16,7 +16,7 @@ from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.keys import KEYS, press
-from sqlcrystal.interfaces.web.text import coloured, heading, lines_on_phone, show_cell
+from sqlcrystal.interfaces.web.text import coloured, heading, lines_on_phone, show_cell, with_marks
 from sqlcrystal.serving import Caller
 from sqlcrystal.serving.documents import WaitingAnswer
 from sqlcrystal.version import __version__
@@ -27,8 +27,8 @@ PAGES = (
     ("Queue", "/queue", "queue page"),
     ("Bank", "/bank", "bank page"),
     ("Value", "/value", "value page"),
-    ("Studies", "/studies", "studies page"),
     ("Settings", "/settings", "settings page"),
+    ("For researchers", "/studies", "studies page"),
 )
 DATABASE_COOKIE = "database"
 STATES = {"waiting": "not checked"}
@@ -42,6 +42,7 @@ SIGNALS = {
     "ungated": "unchecked",
     "noisy": "key that errs",
     "engine": "engine's signs",
+    "round-trip": "round trip",
 }
 """How a card or verdict was vouched for, in words."""
 MOST_WAITING = 200
@@ -62,6 +63,7 @@ def environment() -> Environment:
         keys=KEYS,
         visible=lambda text: visible(str(text)),
         coloured=coloured,
+        with_marks=with_marks,
         lines_on_phone=lines_on_phone,
         show_cell=show_cell,
         heading=heading,
@@ -116,7 +118,7 @@ def _navigation(request: Request, caller: Caller | None, waiting: int) -> list[d
     if caller is None:
         return []
     hidden = set() if caller.may_anywhere(Scope.JUDGE) else {"Queue"}
-    hidden |= set() if caller.owns_all else {"Studies"}
+    hidden |= set() if caller.owns_all else {"For researchers"}
     path = request.url.path
     return [
         {
@@ -138,7 +140,7 @@ def databases_of(door: Door, scope: Scope | None = None) -> list[str]:
 
 def waiting_in(door: Door, database: str) -> list[WaitingAnswer]:
     """List what waits for a caller's verdict in a database; the bar at the top counts it on every page."""
-    return door.queue(database, limit=MOST_WAITING) if door.caller.allows(database, Scope.JUDGE) else []
+    return door.queue(database, limit=MOST_WAITING, told=False) if door.caller.allows(database, Scope.JUDGE) else []
 
 
 def waiting_count(request: Request, door: Door) -> int:

@@ -43,6 +43,18 @@ def coloured(sql: str, marks: Sequence[str] = ()) -> Markup:
     return Markup("").join(parts)
 
 
+def with_marks(text: str, marks: Sequence[str]) -> Markup:
+    """A text as escaped HTML with some of its parts marked."""
+    if not marks:
+        return escape(visible(text))
+    either = re.compile("|".join(re.escape(visible(mark)) for mark in sorted(marks, key=len, reverse=True)))
+    shown, parts, at = visible(text), [], 0
+    for found in either.finditer(shown):
+        parts += [escape(shown[at : found.start()]), Markup("<mark>{}</mark>").format(found[0])]
+        at = found.end()
+    return Markup("").join([*parts, escape(shown[at:])])
+
+
 def _pattern(marks: Sequence[str]) -> re.Pattern[str]:
     if not marks:
         return _PLAIN

@@ -1,5 +1,6 @@
 """An answer as the templates show it."""
 
+import re
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +10,7 @@ from msgspec import Struct
 from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
-from sqlcrystal.interfaces.web.charts import chart
+from sqlcrystal.interfaces.web.charts import charts
 from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
 from sqlcrystal.interfaces.web.tables import rows_in_words, table_of
 from sqlcrystal.interfaces.web.text import (
@@ -21,6 +22,7 @@ from sqlcrystal.interfaces.web.text import (
     schema_names,
     show_cell,
 )
+from sqlcrystal.serving.answers import sureness
 from sqlcrystal.serving.demo import WITH_OTHER_CARDS, WITHOUT_CARDS, WITHOUT_PROFILE
 from sqlcrystal.serving.documents import PastAnswer
 from sqlcrystal.serving.stories import AnswerStory, CardInUse
@@ -45,8 +47,10 @@ class Step(Struct, frozen=True):
 class AnswerView:
     """One answer on the page: read from the store, so that a reload asks nothing again."""
 
-    def __init__(self, door: Door, story: AnswerStory, *, page: int = 1, trouble: str = "", doubt: str = "") -> None:
-        """Read what the page needs; `trouble` says why there is no repair, `doubt` which card speaks against it."""
+    def __init__(
+        self, door: Door, story: AnswerStory, *, page: int = 1, trouble: str = "", contradicted: str = ""
+    ) -> None:
+        """Read what the page needs; `trouble` says why there is no repair, `contradicted` which card is against it."""
         self._record = record = story.record
         self.asked = record.asked
         self.thread = [_turn(past) for past in story.thread] if len(story.thread) > 1 else []
@@ -55,14 +59,16 @@ class AnswerView:
         self.names = schema_names(story.tables)
         self.can_judge = story.may_judge
         self.replayed, self.error, self.page = record.replayed, record.error, page
+        self.audit = record.audit
         self.sql = pretty_sql(record.sql, self.dialect) if record.sql else ""
         self.editable = self.sql
         self.verdict = story.verdict
         self.person = door.caller.person
-        self._trouble, self._doubt = trouble, doubt
-        self._episode = story.trace
+        self._trouble, self._contradicted = trouble, contradicted
+        self._episode = None if record.learned is not None else story.trace  # nobody repaired what was run
         self.cards = [_used_card(used) for used in story.cards]
         self.exchanged = story.exchanged
+        self.told = story.told
         # An answer is shown to those who may ask, and in the queue to those who may judge it.
         scope = Scope.JUDGE if story.may_judge else Scope.ASK
         self.table = table_of(door, story, scope, page)
@@ -70,6 +76,7 @@ class AnswerView:
         self.given_sql = pretty_sql(story.given_sql, self.dialect) if story.given_sql else ""
         self.matches = any(_same_sql(card["sql"], record.sql) for card in self.cards) and not record.replayed
         self.conflict = conflict_of(story) if self.open else None
+        self.near = _near_values(door, self, scope) if self.open and self._found_nothing() else []
 
     # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -99,10 +106,28 @@ class AnswerView:
         more = " and more" if len(self.columns) > len(columns) else ""
         return f"{rows_in_words(self.row_count)}: {', '.join(columns)}{more}."
 
+    def _found_nothing(self) -> bool:
+        """Tell whether it ran and gave no rows, or nothing but NULL or zero."""
+        shown = not any(cell for row in self.rows for cell in row)
+        return (
+            bool(self.sql) and not self.error and (not self.row_count or (len(self.rows) == self.row_count and shown))
+        )
+
+    def put(self, old: str, new: str) -> None:
+        """Have the editor begin with one value in the place of another."""
+        from sqlcrystal.databases.spelling import with_value
+
+        self.editable = with_value(self.sql, self.dialect, old, new)
+
+    @property
+    def sureness(self) -> str:
+        """Say how sure the answer is; nothing where that was not worked out."""
+        return sureness(self._record.confidence)
+
     @property
     def asked_first(self) -> bool:
         """Tell whether the page shows the card that speaks against it, so that a confirmation is one in spite of it."""
-        return bool(self._doubt) or self.conflict is not None
+        return bool(self._contradicted) or self.conflict is not None
 
     @property
     def sound(self) -> bool:
@@ -120,9 +145,9 @@ class AnswerView:
         return rows_in_words(self.row_count)
 
     @cached_property
-    def chart(self) -> Markup | None:
-        """A drawing, where the rows suit one."""
-        return chart(self.columns, self.rows, truncated=len(self.rows) < self.row_count)
+    def charts(self) -> dict[str, Markup]:
+        """Drawings in every way that suits the rows, by what each is called."""
+        return charts(self.columns, self.rows, truncated=len(self.rows) < self.row_count)
 
     @cached_property
     def literals(self) -> list[str]:
@@ -174,6 +199,11 @@ class AnswerView:
     @property
     def origin(self) -> str:
         """With how many cards; a held-out answer reads like one that found none near."""
+        if self._record.learned is not None:
+            learned = self._record.learned
+            where = f" in {learned.places[0]}" if learned.places else ""
+            times = f"{learned.uses:,} time{'' if learned.uses == 1 else 's'}"
+            return f"from the query log: ran {times}{where}; {learned.model} wrote the question, and it led back here"
         count = len(self.cards)
         return f"with {count} card{'' if count == 1 else 's'}" if count else "no cards used"
 
@@ -191,8 +221,8 @@ class AnswerView:
     @property
     def notice(self) -> str:
         """Tell what a person should know before they judge."""
-        if self._doubt:
-            return self._doubt
+        if self._contradicted:
+            return self._contradicted
         if self._trouble:
             return f"No repair could be looked for: {self._trouble}"
         if self.replayed and self.cards:
@@ -265,6 +295,27 @@ class AnswerView:
 def _turn(past: PastAnswer) -> dict[str, str]:
     asked = past.follows.asked if past.follows is not None else past.question
     return {"id": past.id, "asked": asked, "state": past.verdict or "waiting"}
+
+
+def _near_values(door: Door, view: AnswerView, scope: Scope) -> list[dict[str, Any]]:
+    """Offer what may be meant: the question with that value where it holds the other, or else the SQL with it."""
+    offers = []
+    for each in door.near_values(view.id, scope):
+        in_question = re.compile(re.escape(each.value), re.IGNORECASE)
+        offers.append(
+            {
+                "column": f"{each.table}.{each.column}",
+                "value": each.value,
+                "near": [
+                    (near, in_question.sub(lambda _, near=near: near, view.question))  # type: ignore[misc]
+                    if in_question.search(view.question)
+                    else (near, "")
+                    for near in each.near
+                ],
+                "holds": each.holds,
+            }
+        )
+    return offers
 
 
 def _used_card(used: CardInUse) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from sqlcrystal.study.report import (
     gate_tables,
     mechanism_tables,
     model_tables,
+    served_tables,
     value_tables,
     window_tables,
 )
@@ -69,6 +70,18 @@ VALUE = (
         value_tables.REPAIR_PASS,
         across=value_tables.headroom,
         paper="tab:x-pk",
+    ),
+    TableSpec(
+        "served",
+        "The answer as people get it, and without each of its parts",
+        "the setting served of some arm, and an arm without memory",
+        served_tables.as_served,
+    ),
+    TableSpec(
+        "confidence",
+        "How sure an answer is, held against the verdict",
+        "the setting served of some arm, over two databases or more",
+        served_tables.confidence,
     ),
     TableSpec(
         "settings",
@@ -199,6 +212,7 @@ DECISIONS = (
         COLLECTED.format("explore") + ", or an arm without memory whose solver explores",
         gate_tables.exploration,
     ),
+    TableSpec("logs", "Query logs: what comes back from a round trip", "", gate_tables.logs),
     TableSpec("second-pass", "A second collection pass", "an arm with passes = 2", gate_tables.second_pass),
     TableSpec(
         "width-writer",

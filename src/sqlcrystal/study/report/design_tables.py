@@ -22,6 +22,7 @@ SETTING_NAMES = {
     "dialogue": "held-out, read after the turns before",
     "repair": "on-demand repair (P_K)",
     "engine-repair": "repair on the engine's signs (P_E)",
+    "served": "answered and repaired as the service does",
     "replay": "exact-query replay",
     "retention": "cross-question retention",
     "rerun": "rerun without memory",

@@ -14,12 +14,13 @@ from sqlcrystal.study.report.cost_tables import DEFAULT_WORKLOAD
 from sqlcrystal.study.report.design_tables import conditions
 from sqlcrystal.study.report.drawing import Figure
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.figures import all_figures, every_contrast
+from sqlcrystal.study.report.figures import all_figures, confirmatory_contrasts, exploratory_contrasts
 from sqlcrystal.study.report.gallery import Exhibit, gallery
 from sqlcrystal.study.report.paper import beside_the_paper, published
 from sqlcrystal.study.report.sentences import Sentences, sentences
 from sqlcrystal.study.report.summary import Summary, summarize
 from sqlcrystal.study.report.table import Absent, ReportTable
+from sqlcrystal.study.report.talk import talk_figure
 
 FIGURE_SECTIONS = {"crystallization": 0, "mechanism": 1, "ingredients": 1, "decisions": 2, "widths": 2, "solvers": 2}
 """In which section of the tables each figure stands."""
@@ -40,7 +41,11 @@ class Document(Struct, frozen=True, kw_only=True):
     summary: Summary
     sentences: Sentences
     contrasts: Figure | None
-    """The forest plot of all contrasts, the headline first."""
+    """The forest plot of the confirmatory contrasts, the headline first."""
+    exploratory: Figure | None
+    """The forest plot of all other contrasts."""
+    talk: Figure | None
+    """The headline alone, as a file beside the page."""
     sections: tuple[Section, ...]
     gallery: tuple[Exhibit, ...]
     completeness: Completeness
@@ -63,7 +68,7 @@ class Document(Struct, frozen=True, kw_only=True):
     def figures(self) -> tuple[Figure, ...]:
         """Every figure, in order."""
         own = tuple(figure for section in self.sections for figure in section.figures)
-        return (self.contrasts, *own) if self.contrasts else own
+        return (*filter(None, (self.contrasts, self.exploratory)), *own)
 
 
 def make_document(
@@ -79,12 +84,15 @@ def make_document(
     sections, absent = _sections(runs, workload, against_paper=against_paper)
     answered = {finding.key for finding in findings(facts, tuple(ROSTER.values()))}
     waiting = [plan.asks for plan in ROSTER.values() if plan.key not in answered and in_design(facts, plan)]
-    forest = every_contrast(facts)
+    drawn = [confirmatory_contrasts(facts), exploratory_contrasts(facts), talk_figure(facts)]
+    contrasts, exploratory, talk = (figure if isinstance(figure, Figure) else None for figure in drawn)
     return Document(
         manifest=facts.manifest,
         summary=summary,
         sentences=sentences(facts, summary),
-        contrasts=forest if isinstance(forest, Figure) else None,
+        contrasts=contrasts,
+        exploratory=exploratory,
+        talk=talk,
         sections=sections,
         gallery=gallery(facts),
         completeness=completeness(facts, folder),
@@ -107,7 +115,7 @@ def _sections(
             figure for figure in drawn if isinstance(figure, Figure) and FIGURE_SECTIONS[figure.key] == index
         )
         tables = tuple(table for table in results if isinstance(table, ReportTable))
-        absent += [table for table in results if isinstance(table, Absent)]
+        absent += [table for table in results if isinstance(table, Absent) and table.needs]
         if figures or tables:
             sections.append(Section(heading=heading, figures=figures, tables=tables))
     return tuple(sections), tuple(absent)

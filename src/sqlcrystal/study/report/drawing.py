@@ -60,6 +60,8 @@ class Figure:
     title: str
     caption: str
     panels: tuple[Panel, ...]
+    opaque: bool = False
+    """Whether it brings its own ground, so that it can stand on any slide."""
 
 
 def page_svgs(figure: Figure) -> tuple[str, ...]:
@@ -91,7 +93,7 @@ def _save(figure: Figure, panels: tuple[Panel, ...], kind: str) -> bytes:
         _fill(canvas, panels)
         out = io.BytesIO()
         dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[kind]
-        canvas.savefig(out, format=kind, dpi=200, transparent=kind == "svg", metadata=dated)
+        canvas.savefig(out, format=kind, dpi=200, transparent=kind == "svg" and not figure.opaque, metadata=dated)
     return out.getvalue()
 
 

@@ -153,6 +153,8 @@ class Facts:
     @cached_property
     def shares_bare_answers(self) -> bool:
         """Tell if every question has one answer without memory for all seeds: it was asked once."""
+        if self.manifest.bare_per_seed:
+            return False
         answers: defaultdict[str, set[tuple[str | None, bool]]] = defaultdict(set)
         for row in self.rows(self.bare):
             answers[row.question].add((row.sql, row.right))

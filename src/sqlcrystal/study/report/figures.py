@@ -167,25 +167,38 @@ def _databases(axes: "Axes", facts: Facts) -> None:
 # ── interval plots ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def every_contrast(facts: Facts) -> Drawn:
-    """All contrasts of the study with their intervals, the headline first."""
-    title, lead = "All contrasts, the headline first", headline(facts)
+def confirmatory_contrasts(facts: Facts) -> Drawn:
+    """Draw the headline, and after it the contrasts that the study had fixed beforehand."""
+    first, confirmatory, _ = _by_standing(facts)
+    title = "Confirmatory contrasts, the headline first" if confirmatory else "The headline contrast"
+    return _forest(facts, "contrasts", title, [*first, *confirmatory])
+
+
+def exploratory_contrasts(facts: Facts) -> Drawn:
+    """Draw the contrasts that are tried out, after the others."""
+    return _forest(facts, "exploratory", "Exploratory contrasts", _by_standing(facts)[2])
+
+
+def _by_standing(facts: Facts) -> tuple[list[Finding], list[Finding], list[Finding]]:
+    """The headline, the other confirmatory contrasts, and the exploratory ones."""
+    lead = headline(facts)
     contrasts = [contrast for contrast in oriented(facts) if _is_held_out(contrast)]
     first = [contrast for contrast in contrasts if lead and {contrast.a, contrast.b} == {lead.a, lead.b}] or (
         [lead] if lead else []
     )
-    confirmatory = [contrast for contrast in contrasts if contrast.confirmatory and contrast not in first]
-    ordered = [
-        *first,
-        *confirmatory,
-        *(contrast for contrast in contrasts if contrast not in first and contrast not in confirmatory),
-    ]
-    judged_at_all = any(contrast.result.p_value is not None for contrast in ordered)
+    others = [contrast for contrast in contrasts if contrast not in first]
+    return (
+        first,
+        [contrast for contrast in others if contrast.confirmatory],
+        [contrast for contrast in others if not contrast.confirmatory],
+    )
+
+
+def _forest(facts: Facts, key: str, title: str, contrasts: list[Finding]) -> Drawn:
+    judged_at_all = any(contrast.result.p_value is not None for contrast in contrasts)
     if not judged_at_all or verdict(facts) == NOTHING_BANKED:
-        return Absent(
-            key="contrasts", title=f"Figure: {title}", needs="contrasts in the study file whose arms were run"
-        )
-    return Figure("contrasts", title, f"{_how_to_read(facts)} {sample(facts)}", forest_panels(ordered, {}))
+        return Absent(key=key, title=f"Figure: {title}", needs="contrasts in the study file whose arms were run")
+    return Figure(key, title, f"{_how_to_read(facts)} {sample(facts)}", forest_panels(contrasts, {}))
 
 
 def _is_held_out(contrast: Finding) -> bool:
@@ -227,7 +240,7 @@ def ingredients(facts: Facts) -> Drawn:
 # ── interval plots, row by row ───────────────────────────────────────────────────────────────────────────────────────
 
 Ends = tuple[float, float]
-ROW = 0.6
+ROW = 0.56
 """Inches a comparison takes."""
 LONGEST = 12
 """Comparisons in one panel; more are set in further panels with the same axis."""

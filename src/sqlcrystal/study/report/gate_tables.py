@@ -1,5 +1,8 @@
 """Tables on acquisition and admission: votes, exploration, a second pass, and the engine as a detector."""
 
+from collections.abc import Sequence
+
+from sqlcrystal.assembly import log_share
 from sqlcrystal.ledger.records import Arm, Outcome
 from sqlcrystal.measurement.collecting import (
     Detector,
@@ -73,6 +76,42 @@ def exploration(facts: Facts) -> Body | None:
     )
     return Body(
         columns=columns, rows=tuple(rows), note="Repair knows that its first attempt was wrong; exploration does not."
+    )
+
+
+def logs(facts: Facts) -> Body | None:
+    """Count the queries of a log that became cards, the right ones among these, and the arm's answers."""
+    rows = [
+        _log_row(facts, arm, collected) for arm, collected in _collections(facts) if log_share(arm.source) is not None
+    ]
+    columns = (
+        "Arm",
+        "Queries in the log",
+        "Right ones %",
+        "Became cards %",
+        "Cards right %",
+        "Calls per query",
+        "Transfer %",
+    )
+    note = (
+        "Right: the query answers the question that was hidden, by gold. A query that is wrong for it may be right for"
+        " the question that the model wrote, so that this is a strict reading. Contrasts say what the cards lift."
+    )
+    return Body(columns=columns, rows=tuple(rows), note=note) if rows else None
+
+
+def _log_row(facts: Facts, arm: Arm, collected: Sequence[Outcome]) -> Row:
+    cards = facts.cards(arm)
+    right = Share(sum(row.first_right for row in collected), len(collected))
+    audited = Share(sum(card.right for card in cards), len(cards))
+    calls = number(sum(row.calls for row in collected) / len(collected), 2)
+    shares = map(share_cell, (right, Share(len(cards), len(collected)), audited))
+    return (
+        label(facts, arm),
+        number(len(collected)),
+        *shares,
+        calls,
+        percent(percent_right(facts.rows(arm, "transfer"))),
     )
 
 

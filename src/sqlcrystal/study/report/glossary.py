@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from sqlcrystal.acquisition.from_log import FromLog
 from sqlcrystal.assembly import REGIMES, RETRIEVERS, SOLVERS, SOURCES, WRITERS
 from sqlcrystal.ledger.records import Arm
 from sqlcrystal.study.report.facts import FACTORS, Facts
@@ -21,8 +22,14 @@ def _bank(value: str) -> str:
     return f"bank cut to the card counts of {arm}, draw {draw}"
 
 
+def _log(value: str) -> str:
+    share = value.removeprefix("log").removeprefix(":")
+    bad = f", {share} of them wrong or stale" if share else ""
+    return f"{FromLog.summary}{bad}" if value.startswith("log") else value
+
+
 WORDS: dict[str, Callable[[str], str]] = {
-    "source": lambda value: f"episodes from {SOURCES[value].summary if value in SOURCES else value}",
+    "source": lambda value: f"episodes from {SOURCES[value].summary if value in SOURCES else _log(value)}",
     "admission": lambda value: (
         REGIMES[value].summary if value in REGIMES else f"the check errs in {value.removeprefix('noisy:')} of cases"
     ),

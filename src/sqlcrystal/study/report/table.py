@@ -38,6 +38,7 @@ class Absent(Struct, frozen=True, kw_only=True):
     key: str
     title: str
     needs: str
+    """Empty for what only a few studies ask for: the others do not lack it."""
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,6 @@ def _write_parts(document: Document, folder: Path) -> None:
     for table in (*document.tables, *document.paper.values()):
         (folder / "tables" / f"{table.key}.tex").write_text(to_latex(table), encoding="utf-8")
         (folder / "tables" / f"{table.key}.csv").write_text(to_csv(table), encoding="utf-8")
-    for figure in document.figures:
+    for figure in (*document.figures, *([document.talk] if document.talk else [])):
         for kind, content in files(figure).items():
             (folder / "figures" / f"{figure.key}.{kind}").write_bytes(content)

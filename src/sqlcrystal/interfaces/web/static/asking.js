@@ -82,6 +82,19 @@ async function findAgain(form, question, begun, made, signal) {
   throw new Error("The connection ended before the answer did; look in History.");
 }
 
+/* The first answer is shown while it is looked at again, unless that takes no time: it may be all that was wanted. */
+const DRAFT_ROWS = 10, DRAFT_AFTER = 600;
+function draft(data, made) {
+  const box = find(".first-answer", made), table = find("table", box);
+  find("p", box).textContent = data.error ? `First answer, looked at again: it does not run. ${data.error}` : `First answer, looked at again: ${data.rows.length || "no"} row${data.rows.length === 1 ? "" : "s"}.`;
+  for (const row of data.rows.length ? [data.columns, ...data.rows.slice(0, DRAFT_ROWS)] : []) {
+    const line = table.insertRow();
+    for (const cell of row) line.insertCell().textContent = cell === null ? "NULL" : String(cell);
+  }
+  find(".rows", box).hidden = !data.rows.length;
+  box.hidden = false;
+}
+
 class Told extends Error {}
 async function follow(answer, made, progress, known) {
   for await (const [kind, data] of events(answer.body.getReader())) {
@@ -90,7 +103,7 @@ async function follow(answer, made, progress, known) {
     else if (kind === "read") { const read = find(".read", made); read.hidden = false; read.textContent = data.follows ? `Read as: ${data.question}` : "A new topic"; }
     else if (kind === "cards") { progress.reach("sql"); usedCards(data.cards); find(".used", made).textContent = data.cards.length ? `with ${data.cards.length} card${data.cards.length === 1 ? "" : "s"}` : "no cards used"; }
     else if (kind === "sql") { progress.reach("rows"); if (data.sql) { find(".sql pre", made).textContent = data.sql; say("SQL ready"); } }
-    else if (kind === "rows") progress.reach("repaired");
+    else if (kind === "rows") { progress.reach("repaired"); setTimeout(() => draft(data, made), DRAFT_AFTER); }
     else if (kind === "done") return data.id;
     else if (kind === "error") throw new Told(data.detail);
   }

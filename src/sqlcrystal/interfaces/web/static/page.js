@@ -152,6 +152,19 @@ function toggle(control) {
   if (next.dataset.rows && !next.dataset.live) { next.dataset.live = "1"; editor(next); }
 }
 
+/* Table, bars or line: one is shown, and the key goes to the one after it. */
+function look(control) {
+  const ways = all("[data-look]", control.parentElement), next = ways[(ways.indexOf(control) + 1) % ways.length];
+  const keyed = ways.find((way) => way.dataset.key), badge = find("kbd", control.parentElement);
+  for (const way of ways) {
+    way.setAttribute("aria-pressed", String(way === control));
+    find(way.dataset.look).hidden = way !== control;
+  }
+  next.dataset.key = keyed.dataset.key;
+  if (keyed !== next) delete keyed.dataset.key;
+  next.append(" ", badge);
+}
+
 function askFor(question, memory, { send }) {
   const form = find("form.ask"), field = find("textarea", form);
   field.value = question;
@@ -167,6 +180,7 @@ document.addEventListener("click", (event) => {
   const data = target.dataset, form = find("form.ask");
   if (data.copy || data.fetch) copy(target).catch(() => alarm("The browser does not allow copying here."));
   else if (data.toggle) { event.preventDefault(); toggle(target); }
+  else if (data.look) look(target);
   else if (form && data.fill) { event.preventDefault(); askFor(data.fill, "", { send: true }); }
   else if (form && data.reword) { event.preventDefault(); askFor(data.reword, "", { send: false }); }
   else if (form && data.again) { event.preventDefault(); askFor(data.question, data.again === "with" ? "yes" : "no", { send: true }); }

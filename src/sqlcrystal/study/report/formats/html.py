@@ -21,9 +21,10 @@ TEMPLATE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <link rel="icon" href="data:,">
 <title>{title}</title><style>{style}</style></head><body><main>
 <header><h1>{title}</h1><p class="lead">{lead}</p>{interim}</header>
-{opening}
-{tiles}
-{contrasts}
+<div class="first"><div>{opening}
+{tiles}</div>
+{contrasts}</div>
+{exploratory}
 {contents}
 {said}
 {against}
@@ -47,7 +48,8 @@ def to_page(document: Document) -> str:
         interim=f'<p class="interim">Interim report: {escape(count.counted)}.</p>' if count.interim else "",
         opening=_opening(document),
         tiles=_tiles(document.summary, manifest.split),
-        contrasts=_figure(document.contrasts) if document.contrasts else "",
+        contrasts=_figure(document.contrasts, _talk(document)) if document.contrasts else "",
+        exploratory=_folded(document.exploratory.title, _figure(document.exploratory)) if document.exploratory else "",
         contents=_contents(document),
         said=_in_words(document),
         against=f'<h2 id="against">Beside the paper</h2>{to_html(document.against)}' if document.against else "",
@@ -139,11 +141,20 @@ def _section(document: Document, index: int, section: Section) -> str:
     return "".join(parts)
 
 
-def _figure(figure: Figure) -> str:
+def _talk(document: Document) -> str:
+    """Lead to the headline as a file that can be put into a talk."""
+    return (
+        '<p class="note"><a href="figures/headline.svg">The headline as an SVG for a talk</a></p>'
+        if document.talk
+        else ""
+    )
+
+
+def _figure(figure: Figure, after: str = "") -> str:
     return (
         f'<figure id="figure-{figure.key}"><h3>{escape(figure.title)}</h3>'
         f'<div class="panels">{"".join(page_svgs(figure))}</div>'
-        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
+        f"<figcaption>{escape(figure.caption)}</figcaption>{after}</figure>"
     )
 
 

@@ -17,7 +17,7 @@ def to_report(document: Document) -> str:
     if document.completeness.interim:
         parts.append(f"**Interim: {document.completeness.counted}.**")
     parts += [f"**{heading}.** {without_tags(text)}" for heading, text in words.opening]
-    parts += [_figure(document.contrasts)] if document.contrasts else []
+    parts += [_figure(figure) for figure in (document.contrasts, document.exploratory) if figure]
     for heading, lines in (
         ("More of what was found", (*words.more, *words.supported)),
         ("What is not supported", words.open),

@@ -1,0 +1,61 @@
+"""How long the work of this thread may go on: set by those who wait, looked at by the models that make them wait."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import monotonic
+
+
+class Patience:
+    """A moment at which work ends, or sooner when somebody says so; threads may share it."""
+
+    def __init__(self, seconds: float, stopped: threading.Event | None = None) -> None:
+        """Begin now."""
+        self.seconds = seconds
+        self._ends = monotonic() + seconds
+        self._stopped = stopped
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; none once it was stopped."""
+        stopped = self._stopped is not None and self._stopped.is_set()
+        return 0.0 if stopped else max(0.0, self._ends - monotonic())
+
+
+_present: ContextVar[Patience | None] = ContextVar("patience", default=None)
+
+
+@contextmanager
+def within(patience: Patience) -> Iterator[None]:
+    """Let the work of this block end with somebody's patience."""
+    before = _present.set(patience)
+    try:
+        yield
+    finally:
+        _present.reset(before)
+
+
+def patience_of(seconds: float) -> Patience:
+    """Give a patience of at most so many seconds: what is left of the one around, which also stops it."""
+    around = _present.get()
+    return Patience(seconds) if around is None else _Shorter(seconds, around)
+
+
+def is_over() -> bool:
+    """Tell whether nobody waits for this work any more."""
+    around = _present.get()
+    return around is not None and not around.left
+
+
+class _Shorter(Patience):
+    """Seconds of one's own within another's patience."""
+
+    def __init__(self, seconds: float, around: Patience) -> None:
+        super().__init__(seconds)
+        self._around = around
+        self.seconds = min(seconds, around.seconds)
+
+    @property
+    def left(self) -> float:
+        return min(super().left, self._around.left)

@@ -1,0 +1,79 @@
+"""Tables on the answer as people get it: what each part adds, what it costs, and how well its confidence keeps word."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from sqlcrystal.ledger.records import Arm, Outcome, Side
+from sqlcrystal.measurement.confidence import Example, calibration, cross_fitted
+from sqlcrystal.study.report.arm_rows import label, told
+from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.glossary import described
+from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.value_tables import sample
+from sqlcrystal.study.report.wording import NONE, number, percent
+
+SERVED = "served"
+MOST_GROUPS = 10
+
+
+def as_served(facts: Facts) -> Body | None:
+    """Every arm that was answered by the service's own code, beside one shot without memory."""
+    arms = [arm for arm in facts.arms.values() if facts.rows(arm, SERVED)]
+    if not arms or facts.bare is None:
+        return None
+    bare = facts.rows(facts.bare)
+    rows = [_row("one shot, no memory", bare, NONE, NONE, NONE), *(_served_row(facts, arm) for arm in arms)]
+    columns = (
+        "Answered by",
+        "Right %",
+        "Over one shot (pp) [95% CI]; p",
+        "Fixed",
+        "Broken",
+        "Calls",
+        "Prompt tokens",
+        "Reply tokens",
+        "Model seconds",
+    )
+    note = (
+        f"{sample(facts)} Answered, chosen and repaired by the code of the service, without an oracle. Calls, tokens"
+        " and seconds are means a question; a prefix cache need not read most of the prompt tokens."
+    )
+    return Body(columns=columns, rows=tuple(rows), note=note)
+
+
+def _served_row(facts: Facts, arm: Arm) -> tuple[str, ...]:
+    assert facts.bare is not None
+    result = facts.compare_sides(Side(facts.bare.name), Side(arm.name, SERVED))
+    fixed, broke = (number(result.fixed), number(result.broke)) if result else (NONE, NONE)
+    name = f"{label(facts, arm)}: {described(facts, arm)}"
+    return _row(name, facts.rows(arm, SERVED), told(result), fixed, broke)
+
+
+def _row(name: str, rows: Sequence[Outcome], lift: str, fixed: str, broke: str) -> tuple[str, ...]:
+    def mean(field: str) -> float:
+        return fmean(getattr(row, field) for row in rows)
+
+    cost = (number(mean("prompt_tokens"), 0), number(mean("completion_tokens"), 0), number(mean("seconds"), 2))
+    return name, percent(percent_right(rows)), lift, fixed, broke, number(mean("calls"), 2), *cost
+
+
+def confidence(facts: Facts) -> Body | None:
+    """How often answers are right that are called so sure; each by a model that never saw its database."""
+    served = [arm for arm in facts.arms.values() if all(row.traits for row in facts.rows(arm, SERVED))]
+    arm = max(served, key=lambda arm: len(facts.rows(arm, SERVED)), default=None)
+    rows = facts.rows(arm, SERVED)
+    databases = {row.database for row in rows}
+    if arm is None or len(databases) < 2 or len({row.right for row in rows}) < 2:
+        return None
+    right = [row.right for row in rows]
+    held = calibration(cross_fitted([Example(row.traits, row.right, row.database) for row in rows]), right)
+    body = [
+        (number(part.n), percent(100 * part.n / held.n), percent(100 * part.said), percent(100 * part.right))
+        for part in held.bins
+    ]
+    note = (
+        f"Served answers of {arm.name}. Every probability is of a model fitted on other databases, in"
+        f" {min(MOST_GROUPS, len(databases))} groups. Expected calibration error {number(held.error, 3)}, Brier score"
+        f" {number(held.brier, 3)}; of the surest third {percent(100 * held.surest_third)}% are right."
+    )
+    return Body(columns=("Answers", "Share of all %", "Said to be right %", "Right %"), rows=tuple(body), note=note)
