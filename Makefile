@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: study demo test coverage check docs wheel install install-dev bench fuzz lock clean
+.PHONY: study demo test coverage check docs wheel install install-dev bench peers fuzz torture lock clean
 
 study: install
 	$(BIN)/sqlcrystal study run studies/quarry.toml --set mode=replay --out runs/quarry
@@ -62,10 +62,21 @@ bench: install-dev
 	$(BIN)/python benchmarks/study_growth.py --out build/growth-of-studies
 	$(BIN)/python benchmarks/ask_overhead.py
 
+# The tools that people would use instead, on the same weights, questions and examples; each installs itself into an
+# environment of its own below build/peers. Hours on two cores; stopped, it goes on where it was.
+peers: install-dev
+	bash tests/install-torch $(BIN)/python
+	$(BIN)/python benchmarks/peers
+
 # A million random statements over four engines; stopped, it goes on where it was. Half an hour to an hour.
 fuzz: install-dev
 	bash tests/install-servers
 	PYTHONPATH=src:tests $(BIN)/python tests/fuzzing.py --statements 250000 --progress build/fuzzing.jsonl
+
+# Every promise under torture: kills, full disks, damage, crashes, attacks. Stopped, it goes on where it was.
+torture: install-dev
+	bash tests/install-servers
+	PYTHONPATH=src:tests $(BIN)/python tests/torture.py --progress build/torture.jsonl
 
 # Pinned versions with hashes, for every Python we support; names no registry.
 LOCK := $(BIN)/uv pip compile --quiet pyproject.toml - --universal --python-version 3.11 --generate-hashes \

@@ -113,3 +113,42 @@ def behave(handler: Handler, body: dict[str, Any], attempt: int) -> None:
         handler.reply(200, json.dumps({"data": data[::-1]}).encode())
     else:
         handler.reply(200, completion(f"SELECT '{body['messages'][-1]['content']}'"))
+
+
+# ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def refuse(status: int, headers: dict[str, str] | None = None) -> Answer:
+    return lambda handler, body, attempt: handler.reply(status, b'{"error": "no"}', headers)
+
+
+def reset(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.reset()
+
+
+def hang(seconds: float) -> Answer:
+    def answer(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+        time.sleep(seconds)
+        handler.close_connection = True
+
+    return answer
+
+
+def truncate(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.reply(200, completion("SELECT 1")[:40])
+
+
+def break_off(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.send_response(200)
+    handler.send_header("content-length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices"')
+    handler.close_connection = True
+
+
+def no_choices(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.reply(200, b'{"choices": []}')
+
+
+def say_nothing(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+    handler.reply(200, completion(None))

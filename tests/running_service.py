@@ -88,9 +88,12 @@ def listening(app: Any) -> Iterator[str]:
 
     import uvicorn
 
+    from sqlcrystal.interfaces.server.connections import PatientServer
+
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=5))
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=5)
+    server = PatientServer(config, app.state.settings)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:

@@ -4,11 +4,14 @@ import io
 import lzma
 import sqlite3
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from model_endpoints import behave, serving
 from sqlcrystal.bank import import_jsonl
 from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.bounded_streams import blocks_of, bounded_lines, inflated
@@ -17,7 +20,10 @@ from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.escaping import csv_cell, fenced, visible, without_tags
 from sqlcrystal.interfaces.cli.output import print_lines, print_table
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
-from sqlcrystal.models.recording import Recording
+from sqlcrystal.models.opening import using_model
+from sqlcrystal.models.recording import SMALL, RecordedCall, Recording
+from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.types import Completion, Message, Sampling
 
 
 def test_a_small_recording_that_would_unpack_to_gigabytes_is_refused_in_little_memory(tmp_path: Path) -> None:
@@ -50,6 +56,67 @@ def test_a_recording_that_would_compute_its_entries_is_refused(tmp_path: Path, d
     connection.close()
     with pytest.raises(DataError, match="not a recording"):
         Recording(path, read_only=True)
+
+
+def test_a_recording_of_few_bytes_that_unpack_to_gigabytes_is_refused_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.sqlite"
+    messages = (Message("user", "a" * (15 * 2**20)),)
+    with Recording(path) as recording:
+        recording.add([recorded(messages, index) for index in range(30)])
+    assert path.stat().st_size < 2**20
+    with Recording(path, read_only=True) as recording, peak_below(SMALL + 100 * 2**20):
+        with pytest.raises(DataError, match=r"bomb\.sqlite: holds more than 256 MB"):
+            list(recording.entries())
+        assert recording.get(recorded(messages, 3).key) is not None
+
+
+def test_a_shipped_recording_of_many_empty_messages_is_refused_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.jsonl.xz"
+    line = msgspec.json.encode(recorded((Message("", ""),) * 100_000, 0)) + b"\n"
+    with lzma.open(path, "wb") as file:
+        for _ in range(40):
+            file.write(line)
+    with peak_below(SMALL + 100 * 2**20), pytest.raises(DataError, match="holds more than 256 MB"):
+        Recording(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE completion SET messages = zeroblob(100)",
+        "UPDATE completion SET completion = '{'",
+        "UPDATE completion SET sampling = (SELECT replace(sampling, '0', '1'))",
+        "UPDATE completion SET digest = 'another model'",
+    ],
+)
+def test_a_damaged_entry_of_a_recording_is_named_and_not_read(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "damaged.sqlite"
+    entry = recorded((Message("user", "q"),), 0)
+    with Recording(path) as recording:
+        recording.add([entry])
+    with sqlite3.connect(path) as connection:
+        connection.execute(damage)
+    connection.close()
+    with Recording(path, read_only=True) as recording:
+        for read in (lambda: recording.get(entry.key), lambda: list(recording.entries())):
+            with pytest.raises(DataError, match=f"damaged.sqlite: entry {entry.key[:12]} is damaged"):
+                read()
+
+
+def recorded(messages: tuple[Message, ...], index: int) -> RecordedCall:
+    model = ScriptedModel(["SELECT 1"])
+    return RecordedCall.of(model, messages, Sampling(index=index), Completion(text="SELECT 1"))
+
+
+@contextmanager
+def peak_below(most: int) -> Iterator[None]:
+    """Fail if what is done meanwhile holds more than so many bytes at once."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
 
 
 def test_lines_are_those_of_the_file_whatever_the_blocks() -> None:
@@ -88,6 +155,61 @@ def test_a_benchmark_folder_cannot_read_the_environment(tmp_path: Path, monkeypa
     assert "hush" not in str(caught.value)
     trusted = load_benchmark("own", tmp_path, [str(tmp_path / "databases.toml")])
     assert "hush" in trusted.locations["sales"]
+
+
+STUDY = 'name = "s"\nbenchmark = {name = "quarry"}\nmodel = "qwen2.5-coder-0.5b"\n'
+AT = '{kind = "openai", base_url = "http://127.0.0.1:9/v1", name = "m"'
+SECRETS = {
+    "the key of a model": STUDY.replace('"qwen2.5-coder-0.5b"', AT + ', api_key = "${AWS_SECRET}"}'),
+    "a header of a model": STUDY.replace('"qwen2.5-coder-0.5b"', AT + ', headers = {x-key = "a ${AWS_SECRET}"}}'),
+    "the key of an embedder": STUDY + "embedder = " + AT + ', api_key = "${AWS_SECRET}"}\n',
+    "the address of a database": STUDY.replace(
+        '{name = "quarry"}', '{name = "own", data = ".", databases = ["postgresql://x:${AWS_SECRET}@evil/sales"]}'
+    ),
+    "a file of addresses": STUDY.replace(
+        '{name = "quarry"}', '{name = "own", data = ".", databases = ["FOLDER/d.toml"]}'
+    ),
+}
+
+
+@pytest.mark.parametrize("place", SECRETS)
+def test_a_study_file_reads_of_the_environment_what_the_command_line_allows(place: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(SECRETS[place].replace("FOLDER", str(tmp_path)))
+    (tmp_path / "d.toml").write_text('sales = "postgresql://x:${AWS_SECRET}@evil/sales"\n')
+    with pytest.raises(ConfigError, match=r"may not read \$\{AWS_SECRET\} .* say --allow-env AWS_SECRET"):
+        read_study(file)
+    with pytest.raises(ConfigError, match="may not read"):
+        read_study(file, ["seeds=[42]"], allow_env=["AWS"])
+    assert read_study(file, allow_env=["AWS_SECRET"])
+
+
+def test_what_the_command_line_itself_names_is_allowed(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(STUDY)
+    named = read_study(file, ["model=http://127.0.0.1:9/v1#m", "model.api_key=${MINE}"])
+    assert named.model == {"kind": "openai", "base_url": "http://127.0.0.1:9/v1", "name": "m", "api_key": "${MINE}"}
+    file.write_text(SECRETS["the key of a model"])
+    assert read_study(file, api_key_env="AWS_SECRET")
+    assert read_study(file, ["model=http://127.0.0.1:9/v1#m"])
+
+
+@pytest.mark.parametrize("listens", ["in the file", "on the command line"])
+def test_the_usual_key_goes_to_no_address_that_a_study_file_names(
+    listens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SQLCRYSTAL_API_KEY", "hush")
+    file = tmp_path / "s.toml"
+    with serving(behave) as server:
+        address = f"{server.base_url}#m"
+        file.write_text(STUDY.replace("qwen2.5-coder-0.5b", address if listens == "in the file" else "m.gguf"))
+        study = read_study(file, [] if listens == "in the file" else [f"model={address}"])
+        with using_model(study.model) as model:
+            model.chat([Message("user", "q")], sampling=Sampling())
+        with using_model(read_study(file, [f"model={address}"], api_key_env="SQLCRYSTAL_API_KEY").model) as model:
+            model.chat([Message("user", "q")], sampling=Sampling())
+    sent = [headers.get("authorization") for headers in server.headers]
+    assert sent == [None if listens == "in the file" else "Bearer hush", "Bearer hush"]
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "a\\b", "..", "a\nb"])

@@ -20,11 +20,9 @@ def bounded_lines(
 ) -> Iterator[bytes]:
     """Split a stream into lines without their ends; a line or a file beyond its limit is the file's mistake."""
     rest = b""
-    total = 0
+    allowance = Allowance(name=name, total=max_total)
     for block in blocks:
-        total += len(block)
-        if total > max_total:
-            raise DataError(f"{name}: holds more than {max_total // 2**20} MB, which is taken for a mistake")
+        allowance.take(len(block))
         *lines, rest = (rest + block).split(b"\n")
         if len(rest) > max_line or any(len(line) > max_line for line in lines):
             raise DataError(f"{name}: a line is longer than {max_line // 2**20} MB, which is taken for a mistake")
@@ -48,6 +46,20 @@ def unpacked(stream: BinaryIO) -> Iterator[bytes]:
             raise lzma.LZMAError("the file is cut off")
         if block := decompressor.decompress(packed, _BLOCK):
             yield block
+
+
+class Allowance:
+    """The bytes that a file may unpack to in all; taken from piece by piece."""
+
+    def __init__(self, *, name: str, total: int = MAX_TOTAL) -> None:
+        """Allow so many bytes."""
+        self._name, self._total, self._left = name, total, total
+
+    def take(self, count: int) -> None:
+        """Use so many bytes up; more than there are is the file's mistake."""
+        self._left -= count
+        if self._left < 0:
+            raise DataError(f"{self._name}: holds more than {self._total // 2**20} MB, which is taken for a mistake")
 
 
 def inflated(packed: bytes, *, name: str, max_size: int = MAX_LINE) -> bytes:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.protocols import Check, Database, Solver, Source, Verifier, Writer
-from sqlcrystal.solving.following import Reading, Rewriter, Turn
+from sqlcrystal.solving.following import PastTurn, Reading, Rewriter
 from sqlcrystal.types import (
     Admitted,
     Attempt,
@@ -68,7 +68,7 @@ class Lesson(Struct, frozen=True, kw_only=True):
         return (*rounds, *(self.written.calls if self.written is not None else ()))
 
 
-def read(question: Question, turns: Sequence[Turn], *, rewriter: Rewriter) -> Reading:
+def read(question: Question, turns: Sequence[PastTurn], *, rewriter: Rewriter) -> Reading:
     """Read a question after earlier ones; the first of a conversation stands alone already."""
     return rewriter.follow(question, turns) if turns else Reading(question=question)
 

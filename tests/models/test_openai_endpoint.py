@@ -10,7 +10,21 @@ from typing import Any
 
 import pytest
 
-from model_endpoints import Answer, Handler, Server, behave, completion, serving
+from model_endpoints import (
+    Answer,
+    Handler,
+    Server,
+    behave,
+    break_off,
+    completion,
+    hang,
+    no_choices,
+    refuse,
+    reset,
+    say_nothing,
+    serving,
+    truncate,
+)
 from sqlcrystal.config import with_key
 from sqlcrystal.errors import (
     BadReply,
@@ -45,42 +59,6 @@ def fail_first(times: int, failure: Answer) -> Answer:
         (failure if attempt <= times else behave)(handler, body, attempt)
 
     return answer
-
-
-def refuse(status: int, headers: dict[str, str] | None = None) -> Answer:
-    return lambda handler, body, attempt: handler.reply(status, b'{"error": "no"}', headers)
-
-
-def reset(handler: Handler, body: dict[str, Any], attempt: int) -> None:
-    handler.reset()
-
-
-def hang(seconds: float) -> Answer:
-    def answer(handler: Handler, body: dict[str, Any], attempt: int) -> None:
-        time.sleep(seconds)
-        handler.close_connection = True
-
-    return answer
-
-
-def truncate(handler: Handler, body: dict[str, Any], attempt: int) -> None:
-    handler.reply(200, completion("SELECT 1")[:40])
-
-
-def break_off(handler: Handler, body: dict[str, Any], attempt: int) -> None:
-    handler.send_response(200)
-    handler.send_header("content-length", "1000")
-    handler.end_headers()
-    handler.wfile.write(b'{"choices"')
-    handler.close_connection = True
-
-
-def no_choices(handler: Handler, body: dict[str, Any], attempt: int) -> None:
-    handler.reply(200, b'{"choices": []}')
-
-
-def say_nothing(handler: Handler, body: dict[str, Any], attempt: int) -> None:
-    handler.reply(200, completion(None))
 
 
 FAULTS: dict[str, tuple[Answer, type[ModelError]]] = {

@@ -4,17 +4,17 @@ import pytest
 
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.pipeline import read
-from sqlcrystal.solving.following import Reading, Rewriter, Turn
+from sqlcrystal.solving.following import PastTurn, Reading, Rewriter
 from sqlcrystal.types import Question
 
-FIRST = Turn("Show revenue by country in 2011", "SELECT country, SUM(total) FROM sale WHERE year = 2011 GROUP BY 1")
+FIRST = PastTurn("Show revenue by country in 2011", "SELECT country, SUM(total) FROM sale WHERE year = 2011 GROUP BY 1")
 
 
 def asked(text: str) -> Question:
     return Question(id="q", database="sales", text=text)
 
 
-def reading(text: str, reply: str, *, turn: Turn = FIRST) -> Reading:
+def reading(text: str, reply: str, *, turn: PastTurn = FIRST) -> Reading:
     return read(asked(text), [turn], rewriter=Rewriter(ScriptedModel([reply])))
 
 
@@ -25,7 +25,7 @@ def noted(note: str, reply: str) -> Reading:
 
 def test_the_model_sees_the_earlier_questions_with_their_sql_and_the_last_message() -> None:
     model = ScriptedModel(["Show revenue by country in 2012"])
-    rewritten = read(asked("and in 2012?"), [Turn("What is sold?"), FIRST], rewriter=Rewriter(model))
+    rewritten = read(asked("and in 2012?"), [PastTurn("What is sold?"), FIRST], rewriter=Rewriter(model))
     assert model.prompts[0][1].content == (
         "[Conversation]\nQuestion 1: What is sold?\nQuestion 2: Show revenue by country in 2011\n"
         "SQL 2: SELECT country, SUM(total) FROM sale WHERE year = 2011 GROUP BY 1\n"

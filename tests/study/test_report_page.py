@@ -7,13 +7,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from browser import needs_browser, opened_browser
-from sqlcrystal.ledger.records import Outcome, write_ledger
+from sqlcrystal.ledger.records import Ledger, Outcome, write_ledger
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.formats.html import to_page
+from sqlcrystal.study.report.formats.markdown import to_report
 from synthetic_ledger import synthetic_document, synthetic_ledger
 
 BOXES = """() => [...document.querySelectorAll('figure svg[role=img], div.scroll, figure, section.table')]
@@ -51,6 +53,20 @@ def test_question_text_is_escaped_in_the_gallery(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "&lt;i&gt;" in text
     assert "<i>" not in text
+
+
+def test_no_name_of_a_study_becomes_a_link_or_a_tag_in_markdown() -> None:
+    hostile = "<img src=x> ![y](https://evil) [z](https://evil)"
+    ledger = msgspec.json.encode(synthetic_ledger()).decode()
+    for name in {outcome.database for outcome in synthetic_ledger().outcomes}:
+        ledger = ledger.replace(f'"database":"{name}"', f'"database":"{name} {hostile}"')
+    changed = msgspec.json.decode(ledger, type=Ledger)
+    named = dict.fromkeys(("study", "benchmark", "model", "embedder"), hostile)
+    changed = replace(changed, manifest=replace(changed.manifest, **named))
+    text = to_report(make_document([Facts(changed)]))
+    assert "img src" in text
+    assert "<img" not in text
+    assert not re.search(r"(?<!\\)\]\(https://evil", text)
 
 
 @needs_browser

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.documents import DocumentLookup, encode, insert_once, read_episode
+from sqlcrystal.bank.documents import DocumentLookup, StoredRecords, encode, insert_once, read_episode
 from sqlcrystal.bank.records import (
     FORGOTTEN,
     JUDGED,
@@ -25,7 +24,7 @@ from sqlcrystal.bank.tables import answer_cards, answers
 from sqlcrystal.timestamps import as_timestamp
 from sqlcrystal.types import CardId, Episode
 
-_ANSWER = msgspec.json.Decoder(AnswerRecord)
+_ANSWER = StoredRecords(AnswerRecord)
 _COLUMNS = (
     "origin",
     *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "follows", "result_digest"),

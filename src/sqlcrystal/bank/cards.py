@@ -11,7 +11,7 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, Rows, open_backend
-from sqlcrystal.bank.documents import DocumentLookup, encode, read_episode, upsert
+from sqlcrystal.bank.documents import DocumentLookup, StoredRecords, encode, read_episode, upsert
 from sqlcrystal.bank.records import Added, Change, Entry, question_key
 from sqlcrystal.bank.snapshots import MEMORY, SnapshotCache, refresh, revision_of
 from sqlcrystal.bank.tables import cards, changes, episodes, revisions
@@ -19,7 +19,7 @@ from sqlcrystal.errors import BankError
 from sqlcrystal.timestamps import as_timestamp, timestamp
 from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode, is_personal
 
-_CARD = msgspec.json.Decoder(Card)
+_CARD = StoredRecords(Card)
 _BATCH = 500
 _LOOKUP = DocumentLookup(cards, kind="card")
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value

@@ -1,7 +1,7 @@
 """Records as the tables keep them: JSON documents, found by their id or its beginning, and written once."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -19,7 +19,26 @@ _LAST_CHARACTER = "\U0010ffff"
 """Sorts after every character an id may go on with."""
 _EPISODE = msgspec.json.Decoder(Episode)
 _ENTRY = msgspec.json.Decoder(Entry)
+DAMAGED = "a record of the bank is damaged; restore it from an export"
 _Kept = TypeVar("_Kept", Episode, Entry)
+
+_Record = TypeVar("_Record", bound=msgspec.Struct)
+
+
+class StoredRecords(Generic[_Record]):
+    """Reads one kind of record as the tables keep it; one that cannot be read is the file's damage."""
+
+    def __init__(self, kind: type[_Record]) -> None:
+        """Read records of this kind."""
+        self._decoder = msgspec.json.Decoder(kind)
+
+    def decode(self, document: bytes) -> _Record:
+        """Read a record, or raise the error of a damaged bank."""
+        try:
+            return self._decoder.decode(document)
+        except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
+            raise BankError(f"{DAMAGED} ({error})") from None
+
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -75,7 +94,10 @@ class DocumentLookup:
 
 def read_episode(document: str | bytes) -> Episode:
     """Read an episode as a store keeps it, those of earlier versions included."""
-    return _read(document, _EPISODE)
+    try:
+        return _read(document, _EPISODE)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BankError(f"{DAMAGED} ({error})") from None
 
 
 def read_entry(document: str | bytes) -> Entry:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from sqlcrystal.errors import BankError, ConfigError
+from sqlcrystal.sqlite_files import is_whole
 
 STORE_MARK = 0x53514C43
 """SQLC: tells a store from any other SQLite file, and names the lock that lets one PostgreSQL writer in at a time."""
@@ -130,6 +131,8 @@ class SqliteEngine:
         try:
             if not _belongs_to_a_store(connection):
                 raise BankError(f"{self.path}: this is an SQLite database, but not a card bank")
+            if not is_whole(connection, self.path):
+                raise BankError(f"{self.path}: {_SQLITE_MEANING['SQLITE_CORRUPT']}")
             self._write_ahead(connection)
         finally:
             connection.close()

@@ -10,12 +10,12 @@ from itertools import islice
 from threading import Lock
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from sqlcrystal.bank.cards import CardStore
+from sqlcrystal.bank.documents import StoredRecords
 from sqlcrystal.bank.snapshots import revision_of
 from sqlcrystal.bank.tables import cards
 from sqlcrystal.errors import BankError
@@ -26,7 +26,7 @@ INDEXED_FROM = 100_000
 """Active cards of one database beyond which the index pays off."""
 _BATCH = 2_000
 _TIES = 20
-_CARD = msgspec.json.Decoder(Card)
+_CARD = StoredRecords(Card)
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS card_vectors (

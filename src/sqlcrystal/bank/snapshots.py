@@ -6,13 +6,14 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
+from sqlcrystal.bank.documents import StoredRecords
 from sqlcrystal.bank.tables import cards, changes, revisions
 from sqlcrystal.types import Card, CardStatus
 
 MEMORY = 512 * 2**20
 """Bytes of card documents kept decoded; a decoded card takes about as much again."""
 
-_CARD = msgspec.json.Decoder(Card)
+_CARD = StoredRecords(Card)
 _DATABASE: "sa.BindParameter[str]" = sa.bindparam("database")
 _CARD_SEEN: "sa.BindParameter[int]" = sa.bindparam("card")
 _CHANGE_SEEN: "sa.BindParameter[int]" = sa.bindparam("change")

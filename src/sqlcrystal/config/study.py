@@ -1,9 +1,10 @@
 """Study files as frozen, validated objects: TOML in, one line about what is wrong with it, or a `StudyFile`."""
 
 import hashlib
+import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,11 @@ from msgspec import Struct
 from sqlcrystal.config.bundled import study_path
 from sqlcrystal.errors import ConfigError, DataError
 
+KEY_VARIABLE = "SQLCRYSTAL_API_KEY"
+"""Where the key of a model's endpoint is looked for when its settings name no other variable."""
 SEEDS = (42, 7, 13)
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+"""A variable of the environment, as settings name it."""
 FEWEST_FOLDS = 2
 FROZEN_SUFFIX = ".frozen.json"
 """How a frozen design is named beside its study file."""
@@ -175,12 +180,22 @@ WRITTEN_SHORT: dict[str, Callable[[str], dict[str, Any]]] = {
 """Tables that may be written as one text, so that an override of one of their keys keeps what the text said."""
 
 
-def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | None = None) -> StudyFile:
-    """Read a study from a TOML file, a bundled name or a run's folder, with overrides; its paths become absolute."""
+def read_study(
+    path: Path, overrides: Sequence[str] = (), *, api_key_env: str | None = None, allow_env: Sequence[str] = ()
+) -> StudyFile:
+    """Read a study from a TOML file, a bundled name or a run's folder, with overrides; its paths become absolute.
+
+    The file may have come from elsewhere: of the environment it is given what the caller names, and nothing else.
+    """
     path = study_path(path)
     placed = _placed(_read(path), path.parent)
+    address = _address(placed)
     for override in overrides:
         _override(placed, override)
+    allowed = {*allow_env, *filter(None, [api_key_env]), *VARIABLE.findall(" ".join(overrides))}
+    _refuse_secrets(placed, allowed, where=f"study {path}", named=_named_databases(overrides))
+    if os.environ.get(KEY_VARIABLE) and address and address == _address(placed) and not allowed:
+        placed["model"] = {**_table(placed["model"]), "keyless": True}
     if any(override.partition("=")[0].strip() == "seeds" for override in overrides):
         _fit_arms_to_seeds(placed)
     placed.setdefault("name", path.stem)
@@ -190,6 +205,50 @@ def read_study(path: Path, overrides: Sequence[str] = (), *, api_key_env: str | 
     if api_key_env is None:
         return study
     return msgspec.structs.replace(study, model=with_key(study.model, api_key_env))
+
+
+def _table(model: Any) -> dict[str, Any]:
+    return model_table(model) if isinstance(model, str) else dict(model) if isinstance(model, Mapping) else {}
+
+
+def _address(document: Mapping[str, Any]) -> str:
+    """Tell the address that a document's model is asked at; a model in this process has none."""
+    return str(_table(document.get("model", {})).get("base_url", ""))
+
+
+def _named_databases(overrides: Sequence[str]) -> bool:
+    return any(override.partition("=")[0].strip() in ("benchmark", "benchmark.databases") for override in overrides)
+
+
+def _refuse_secrets(document: Mapping[str, Any], allowed: Container[str], *, where: str, named: bool) -> None:
+    """Refuse a variable of the environment that nobody allowed: an address in the file would be told its value."""
+    for key in ("model", "embedder", "benchmark"):
+        texts = list(_texts(document.get(key)))
+        if key == "benchmark" and not named:
+            texts += [_mapping(text) for text in texts if text.endswith((".toml", ".json"))]
+        for name in VARIABLE.findall("\n".join(texts)):
+            if name not in allowed:
+                raise ConfigError(
+                    f"{where}: {key}: may not read ${{{name}}} from the environment; if you trust the file, say "
+                    f"--allow-env {name}"
+                )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Walk every text of a table, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner)
+
+
+def _mapping(path: str) -> str:
+    """Read a file of locations that a study names; one that cannot be read is refused where it is used."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from sqlcrystal.config.study import Prices
+from sqlcrystal.config.study import VARIABLE, Prices
 from sqlcrystal.databases.engines import FILE_SCHEMES
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.types import Cell
@@ -20,7 +20,6 @@ TEAM_FILE = "sqlcrystal.toml"
 DEFAULT_STORE = "sqlcrystal.db"
 DEFAULT_RETRIEVER = "dense"
 
-_SECRET = re.compile(r"\$\{([^}]*)\}")
 _AT = re.compile(r" - at `\$\.?(.*)`$")
 _CHOICES = {
     "values": "; choose from allowed, never",
@@ -159,7 +158,7 @@ def resolve_secrets(text: str, *, where: str, environment: Mapping[str, str] = o
         inside = "://" in text[: reference.start()] and "@" in text[reference.end() :]
         return quote(environment[reference[1]], safe="") if inside else environment[reference[1]]
 
-    return _SECRET.sub(value, text)
+    return VARIABLE.sub(value, text)
 
 
 def _section(table: Any, kind: type[Section], where: str) -> Section:

@@ -95,8 +95,8 @@ ROOM = 256
 class Reply:
     """One call under way: its prompt, the tokens written so far, and the future of its caller."""
 
-    def __init__(self, prompt: Sequence[int], sampling: Sampling) -> None:
-        self.prompt, self.sampling = prompt, sampling
+    def __init__(self, prompt: Sequence[int], sampling: Sampling, stop: Sequence[str]) -> None:
+        self.prompt, self.sampling, self.stop = prompt, sampling, stop
         self.written: list[int] = []
         self.seconds = 0.0
         """Its share of the machine's time."""
@@ -145,9 +145,9 @@ class BatchEngine:
         self._thread.start()
         opened.result()
 
-    def ask(self, prompt: Sequence[int], sampling: Sampling) -> Future[Completion]:
+    def ask(self, prompt: Sequence[int], sampling: Sampling, stop: Sequence[str] = ()) -> Future[Completion]:
         """Queue a call."""
-        reply = Reply(prompt, sampling)
+        reply = Reply(prompt, sampling, stop)
         with self._lock:
             if self._ended:
                 raise ModelUnavailable(f"model {self._name}: closed while it was asked")
@@ -247,11 +247,13 @@ class BatchEngine:
     def _completion(self, reply: Reply) -> Completion | None:
         ended = reply.written[-1] in self.text.ends
         full = len(reply.written) >= reply.sampling.max_tokens or reply.length + 1 >= self.context
-        if not ended and not full:
+        text = self.text.text(reply.written) if ended or full or reply.stop else ""
+        stopped = min((place for words in reply.stop if (place := text.find(words)) >= 0), default=None)
+        if not ended and not full and stopped is None:
             return None
         return Completion(
-            text=self.text.text(reply.written),
-            finish_reason="stop" if ended else "length",
+            text=text[:stopped],
+            finish_reason="length" if not ended and stopped is None else "stop",
             prompt_tokens=len(reply.prompt),
             completion_tokens=len(reply.written),
             seconds=reply.seconds,

@@ -42,8 +42,13 @@ class BatchedModel:
         self._lock = threading.Lock()
         self._engine: BatchEngine | None = None
 
-    def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
-        """Give one reply; a prompt longer than the context is a ModelRejected that names both lengths."""
+    def chat(
+        self, messages: Sequence[Message], *, sampling: Sampling = Sampling(), stop: Sequence[str] = ()
+    ) -> Completion:
+        """Give one reply, up to the first text of `stop` in it.
+
+        A prompt longer than the context is a ModelRejected that names both lengths.
+        """
         engine = self.load()
         prompt = engine.text.tokens(messages)
         if len(prompt) >= engine.context:
@@ -51,7 +56,7 @@ class BatchedModel:
                 f"model {self.name}: the prompt has {len(prompt)} tokens, "
                 f"a slot holds {engine.context}; raise `context` or shorten the prompt"
             )
-        return engine.ask(prompt, sampling).result()
+        return engine.ask(prompt, sampling, stop).result()
 
     def load(self) -> "BatchEngine":
         """Unpack the weights if they are not in memory yet, refusing a file that is not what its name says."""

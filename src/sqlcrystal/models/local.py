@@ -55,10 +55,18 @@ class LocalModel:
         self._free = threading.BoundedSemaphore(settings.slots)
         self._server: Any = None
 
-    def chat(self, messages: Sequence[Message], *, sampling: Sampling = Sampling()) -> Completion:
-        """Give one reply; a prompt longer than a slot's context is a ModelRejected that names both lengths."""
+    def chat(
+        self, messages: Sequence[Message], *, sampling: Sampling = Sampling(), stop: Sequence[str] = ()
+    ) -> Completion:
+        """Give one reply, up to the first text of `stop` in it.
+
+        A prompt longer than a slot's context is a ModelRejected that names both lengths.
+        """
         server = self.load()
-        request = _request(messages, sampling, reuse_prefix=self.settings.reuse_prefix)
+        request = {
+            **_request(messages, sampling, reuse_prefix=self.settings.reuse_prefix),
+            **({"stop": list(stop)} if stop else {}),
+        }
         if not self._free.acquire(timeout=patience_of(threading.TIMEOUT_MAX).left):
             raise ModelTimeout(f"model {self.name}: no slot became free in time")
         try:

@@ -9,12 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from sqlcrystal.config.study import KEY_VARIABLE
 from sqlcrystal.errors import BadReply, ConfigError
 from sqlcrystal.models.endpoint import Endpoint, RetryPolicy, TransientError, bad_reply
 from sqlcrystal.types import Completion, Message, Sampling
-
-KEY_VARIABLE = "SQLCRYSTAL_API_KEY"
-"""Where the key of a model's endpoint is looked for when its settings name no other variable."""
 
 
 class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,6 +36,8 @@ class OpenAISettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: str
     base_url: str
     api_key: str = ""
+    keyless: bool = False
+    """Send no key unless `api_key` names one, whatever the environment holds: the address came with a study file."""
     identity: str = ""
     concurrency: int = 8
     retry: RetryPolicy = RetryPolicy()
@@ -64,7 +64,7 @@ class OpenAIModel:
         self.slots = settings.concurrency
         self._endpoint = Endpoint(
             settings.base_url,
-            api_key=settings.api_key or (f"${{{KEY_VARIABLE}}}" if os.environ.get(KEY_VARIABLE) else ""),
+            api_key=settings.api_key or _usual_key(settings),
             concurrency=settings.concurrency,
             policy=settings.retry,
             headers=settings.headers,
@@ -90,6 +90,11 @@ class OpenAIModel:
     def close(self) -> None:
         """Drop the connections."""
         self._endpoint.close()
+
+
+def _usual_key(settings: OpenAISettings) -> str:
+    """Name the variable of the environment that holds the key when the settings name none; empty without a key."""
+    return f"${{{KEY_VARIABLE}}}" if os.environ.get(KEY_VARIABLE) and not settings.keyless else ""
 
 
 def endpoint_digest(kind: str, where: str, name: str, extra: Mapping[str, Any]) -> str:

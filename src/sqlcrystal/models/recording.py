@@ -18,9 +18,10 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
-from sqlcrystal.bounded_streams import MAX_LINE, bounded_lines, inflated, unpacked
+from sqlcrystal.bounded_streams import MAX_LINE, Allowance, bounded_lines, inflated, unpacked
 from sqlcrystal.errors import DataError
 from sqlcrystal.protocols import LanguageModel
+from sqlcrystal.sqlite_files import is_whole
 from sqlcrystal.types import Completion, Message, Sampling
 
 # ── the working file ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -83,6 +84,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         tables = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type != 'index'")]
         columns = [str(row[1]) for row in connection.execute("PRAGMA table_xinfo(completion)")]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
+        whole = is_whole(connection, path)
     except sqlite3.Error as error:
         raise DataError(f"recording {path}: not a recording: {error}") from None
     kinds = {str(row[0]) for row in connection.execute("SELECT type FROM sqlite_master WHERE type != 'index'")}
@@ -90,11 +92,17 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise DataError(f"recording {path}: not a recording: a database with the tables {', '.join(tables)[:200]}")
     if tables and version != FORMAT:
         raise DataError(f"recording {path}: format {version}; this version reads {FORMAT}")
+    if not whole:
+        raise DataError(f"recording {path}: is damaged")
 
 
 # ── the recording ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SHIPPED_SUFFIX = ".jsonl.xz"
+SMALL = 2**28
+"""The memory that any recording may take."""
+WORKING_RATIO, SHIPPED_RATIO = 20, 200
+"""How many times its own size a larger one may take: its prompts repeat each other."""
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):
@@ -193,18 +201,16 @@ class Recording:
         if self.read_only:
             raise DataError(f"recording {self.path}: opened to be read only")
         rows = [_as_row(entry) for entry in entries]
-        with self._lock, self._connection:
-            self._connection.executemany("INSERT OR REPLACE INTO completion VALUES (?, ?, ?, ?, ?, ?)", rows)
+        try:
+            with self._lock, self._connection:
+                self._connection.executemany("INSERT OR REPLACE INTO completion VALUES (?, ?, ?, ?, ?, ?)", rows)
+        except sqlite3.Error as error:
+            raise DataError(f"recording {self.path}: cannot be written: {error}") from None
         return len(rows)
 
     def entries(self) -> Iterator[RecordedCall]:
         """Read every entry of this file, sorted by model and prompt so that like prompts lie together."""
-        if self._connection is None:
-            entries = list(self._entries.values())
-        else:
-            with self._lock:
-                rows = self._connection.execute("SELECT * FROM completion").fetchall()
-            entries = [_from_row(row) for row in rows]
+        entries = list(self._entries.values()) if self._connection is None else self._all(self._connection)
         yield from sorted(entries, key=_shipping_order)
 
     def keys(self) -> frozenset[str]:
@@ -232,12 +238,49 @@ class Recording:
         """Close at the end of the block."""
         self.close()
 
+    def _all(self, connection: sqlite3.Connection) -> list[RecordedCall]:
+        """Unpack every row, one at a time: a small file may be made to hold gigabytes."""
+        allowance = _allowance(self.path, WORKING_RATIO)
+        entries = []
+        try:
+            with self._lock:
+                for row in connection.execute("SELECT * FROM completion"):
+                    entries.append(self._unpacked(row))
+                    allowance.take(_weight(entries[-1]))
+        except sqlite3.Error as error:
+            raise DataError(f"recording {self.path}: cannot be read: {error}") from None
+        return entries
+
     def _own(self, key: str) -> RecordedCall | None:
         if self._connection is None:
             return self._entries.get(key)
-        with self._lock:
-            row = self._connection.execute("SELECT * FROM completion WHERE key = ?", (key,)).fetchone()
-        return _from_row(row) if row else None
+        try:
+            with self._lock:
+                row = self._connection.execute("SELECT * FROM completion WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error as error:
+            raise DataError(f"recording {self.path}: cannot be read: {error}") from None
+        return self._unpacked(row) if row else None
+
+    def _unpacked(self, row: "_Row") -> RecordedCall:
+        """Read a row whose request is the one that its key says."""
+        try:
+            entry = _from_row(row, name=f"recording {self.path}")
+        except (msgspec.MsgspecError, zlib.error, UnicodeDecodeError, RecursionError, TypeError) as error:
+            raise DataError(f"recording {self.path}: entry {str(row[0])[:12]} is damaged: {error}") from None
+        if entry.key != request_key(entry.digest, entry.messages, entry.sampling):
+            raise DataError(f"recording {self.path}: entry {entry.key[:12]} is damaged: its key is of another request")
+        return entry
+
+
+def _weight(entry: RecordedCall) -> int:
+    """Estimate the memory that an entry takes: JSON of many empty messages takes a quarter of it."""
+    texts = sum(len(message.role) + len(message.content) + 256 for message in entry.messages)
+    return 1024 + texts + len(entry.completion.text)
+
+
+def _allowance(path: Path, ratio: int) -> Allowance:
+    """Tell how much a recording may unpack to: a small one so much, a larger one in proportion to its size."""
+    return Allowance(name=f"recording {path}", total=max(SMALL, ratio * path.stat().st_size))
 
 
 def export(recording: Recording, path: Path, *, keep: Container[str] | None = None) -> int:
@@ -294,9 +337,12 @@ def _shipping_order(entry: RecordedCall) -> tuple[object, ...]:
 def _read_shipped(path: Path) -> Iterator[RecordedCall]:
     decoder = msgspec.json.Decoder(RecordedCall)
     try:
+        allowance = _allowance(path, SHIPPED_RATIO)
         with path.open("rb") as stream:
             for line in bounded_lines(unpacked(stream), name=f"recording {path}"):
-                yield decoder.decode(line)
+                entry = decoder.decode(line)
+                allowance.take(_weight(entry))
+                yield entry
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise DataError(f"recording {path}: cannot be read: {error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -318,13 +364,13 @@ def _as_row(entry: RecordedCall) -> _Row:
     )
 
 
-def _from_row(row: _Row) -> RecordedCall:
+def _from_row(row: _Row, *, name: str) -> RecordedCall:
     decode = msgspec.json.decode
     return RecordedCall(
         key=row[0],
         model=row[1],
         digest=row[2],
-        messages=decode(inflated(row[3], name="recording"), type=tuple[Message, ...]),
+        messages=decode(inflated(row[3], name=name), type=tuple[Message, ...]),
         sampling=decode(row[4], type=Sampling),
         completion=decode(row[5], type=Completion),
     )

@@ -92,14 +92,14 @@ class Walked(Struct, frozen=True, kw_only=True):
     """Calls without one card, each sent only if memory changed the answer, which is not known yet."""
 
 
-class Flips(Struct, frozen=True, kw_only=True):
+class FlipShare(Struct, frozen=True, kw_only=True):
     """The share of answers that memory fixes or breaks, and the source it is known from."""
 
     share: float
     source: str
 
     @classmethod
-    def counted(cls, flips: int, answers: int, source: str) -> "Flips":
+    def counted(cls, flips: int, answers: int, source: str) -> "FlipShare":
         """Take the share that was seen."""
         return cls(share=flips / answers, source=f"{source}: {flips} of {answers}")
 
@@ -134,20 +134,22 @@ def plan_study(
         return Planner(opened, flips=pilot_flips(pilot) if pilot else None).plan()
 
 
-def pilot_flips(folder: Path) -> Flips:
+def pilot_flips(folder: Path) -> FlipShare:
     """Count the answers that memory changed in another run."""
     pairs = Facts(read_ledger(folder)).headline
     if not pairs:
         raise DataError(
             f"{folder}: no question is answered with and without memory yet, so there is nothing to plan by"
         )
-    return Flips.counted(sum(pair.before.right != pair.after.right for pair in pairs), len(pairs), f"pilot {folder}")
+    return FlipShare.counted(
+        sum(pair.before.right != pair.after.right for pair in pairs), len(pairs), f"pilot {folder}"
+    )
 
 
 class Planner:
     """Walks the units without asking anything."""
 
-    def __init__(self, opened: Opened, flips: Flips | None = None) -> None:
+    def __init__(self, opened: Opened, flips: FlipShare | None = None) -> None:
         """Perform with a model that only peeks; `flips` are a pilot's."""
         self._pilot = flips
         self._known_flips: list[bool] = []
@@ -215,11 +217,11 @@ class Planner:
         return True
 
     @cached_property
-    def _flips(self) -> Flips:
+    def _flips(self) -> FlipShare:
         """What the recording tells if it tells enough, else a pilot, else an assumption."""
         if len(self._known_flips) >= ENOUGH:
-            return Flips.counted(sum(self._known_flips), len(self._known_flips), "recorded")
-        return self._pilot or Flips(share=FLIP_SHARE, source="assumed; --truth DIR takes a pilot's")
+            return FlipShare.counted(sum(self._known_flips), len(self._known_flips), "recorded")
+        return self._pilot or FlipShare(share=FLIP_SHARE, source="assumed; --truth DIR takes a pilot's")
 
     def _repairs(self, unit: Unit, share: float) -> float:
         """The calls of one repair and its card, counted once for all arms and seeds that share them."""

@@ -1,6 +1,7 @@
 """From a question to an answer that is kept: replayed, or retrieved for, solved, executed and repaired."""
 
 import hashlib
+import re
 import secrets
 import time
 from collections.abc import Sequence
@@ -29,6 +30,9 @@ from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Card, Failure, Question, Retrieved, Rows
 
 LONGEST_QUESTION = 10_000
+CHAT_MARKS = re.compile(r"<\|[^|<>\s]{1,40}\|>|<(?:start|end)_of_turn>|\[/?INST\]|</?s>")
+"""Marks by which models tell turns of a chat apart; in a question, and so in the prompts its card stands in, no marks.
+"""
 KEPT_ROWS = 100
 """Rows of a result that the store keeps; the digest is of all."""
 _NO_COST: dict[str, Any] = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "seconds": 0.0}
@@ -135,7 +139,7 @@ def _read(
 
 def as_question(text: str, database: str) -> Question:
     """A question as the stages take it; its id is the same for every wording that counts as the same question."""
-    asked = text.strip()
+    asked = CHAT_MARKS.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text.strip())
     if not asked:
         raise UserError("question: is empty")
     if len(asked) > LONGEST_QUESTION:

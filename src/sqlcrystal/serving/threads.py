@@ -2,12 +2,12 @@
 
 from sqlcrystal import pipeline
 from sqlcrystal.bank import AnswerRecord, Verdict
-from sqlcrystal.bank.forgetting import FORGOTTEN
+from sqlcrystal.bank.records import FORGOTTEN
 from sqlcrystal.errors import SqlcrystalError, UserError
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.stories import as_it_stands, standing_verdict, turns_until
 from sqlcrystal.serving.workspace import Workspace
-from sqlcrystal.solving.following import Reading, Rewriter, Turn, unrewritten
+from sqlcrystal.solving.following import PastTurn, Reading, Rewriter, unrewritten
 from sqlcrystal.types import Question
 
 
@@ -34,7 +34,7 @@ def read_noted(workspace: Workspace, question: Question, sql: str | None, note: 
         return unrewritten(question, sql, note)
 
 
-def _turn(workspace: Workspace, given: AnswerRecord, *, by: str) -> Turn | None:
+def _turn(workspace: Workspace, given: AnswerRecord, *, by: str) -> PastTurn | None:
     """Tell an answer as a turn: with the SQL that stands, and no SQL that was rejected or has lost its values.
 
     The words of a question whose values are not kept are known to this process, and told to nobody but their speaker.
@@ -48,4 +48,4 @@ def _turn(workspace: Workspace, given: AnswerRecord, *, by: str) -> Turn | None:
     verdict = standing_verdict(workspace, record)
     wrong = record.error or (verdict is not None and verdict.verdict is Verdict.REJECTED)
     sql = None if wrong or record.sql is None or is_masked(record.sql) else record.sql
-    return Turn(spoken or record.question, sql)
+    return PastTurn(spoken or record.question, sql)

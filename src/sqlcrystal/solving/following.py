@@ -53,7 +53,7 @@ March 2024
 NOTE_CLOSING = f"Write the question that they want answered, or {SAME}."
 
 
-class Turn(Struct, frozen=True):
+class PastTurn(Struct, frozen=True):
     """An earlier question of a conversation, standing alone, and the query that answered it, if one did."""
 
     question: str
@@ -76,7 +76,7 @@ class Rewriter:
         self._model = model
         self._sampling = replace(sampling, max_tokens=min(LONGEST_REPLY, sampling.max_tokens))
 
-    def follow(self, question: Question, turns: Sequence[Turn]) -> Reading:
+    def follow(self, question: Question, turns: Sequence[PastTurn]) -> Reading:
         """Read a question after earlier ones: as one that stands alone, or as a new topic in its own words."""
         sections = [*_conversation(turns[-MOST_TURNS:]), f"[Last message]\n{question.text}", FOLLOW_CLOSING]
         call = self._ask(FOLLOW_SYSTEM, sections)
@@ -93,14 +93,14 @@ class Rewriter:
 
     def noted(self, question: Question, sql: str | None, note: str) -> Reading:
         """Read a question with a note on its answer: `follows` where the note makes it another question."""
-        sections = [*_conversation([Turn(question.text, sql)]), f"[Note]\n{note.strip()}", NOTE_CLOSING]
+        sections = [*_conversation([PastTurn(question.text, sql)]), f"[Note]\n{note.strip()}", NOTE_CLOSING]
         call = self._ask(NOTE_SYSTEM, sections)
         said = _line(call.completion.text)
         if _is(said, SAME) or _same(said, question.text):
             return Reading(question=question, calls=(call,))
-        if not said or not keeps(note, said, known=(Turn(question.text),)):
+        if not said or not keeps(note, said, known=(PastTurn(question.text),)):
             return replace(unrewritten(question, sql, note), calls=(call,))
-        read = replace(question, text=said, evidence=_hint(Turn(question.text, sql)))
+        read = replace(question, text=said, evidence=_hint(PastTurn(question.text, sql)))
         return Reading(question=read, follows=True, calls=(call,))
 
     def _ask(self, system: str, sections: Sequence[str]) -> Call:
@@ -114,10 +114,10 @@ def unrewritten(question: Question, sql: str | None, note: str) -> Reading:
     if not _OPENING.match(note):
         return Reading(question=question)
     text = f"{question.text.rstrip()} ({note.strip()})"
-    return Reading(question=replace(question, text=text, evidence=_hint(Turn(question.text, sql))), follows=True)
+    return Reading(question=replace(question, text=text, evidence=_hint(PastTurn(question.text, sql))), follows=True)
 
 
-def _conversation(turns: Sequence[Turn]) -> list[str]:
+def _conversation(turns: Sequence[PastTurn]) -> list[str]:
     lines = []
     for number, turn in enumerate(turns, 1):
         lines.append(f"Question {number}: {_flat(turn.question)}")
@@ -126,7 +126,7 @@ def _conversation(turns: Sequence[Turn]) -> list[str]:
     return ["[Conversation]", *lines]
 
 
-def _hint(turn: Turn) -> str:
+def _hint(turn: PastTurn) -> str:
     """Tell the solver which query the question goes on from; it stands where a benchmark's evidence does."""
     if not turn.sql:
         return ""
@@ -202,7 +202,7 @@ def stands_alone(text: str) -> bool:
     return len(words) >= WHOLE and not leans(text) and _PRONOUNS.isdisjoint(words)
 
 
-def keeps(asked: str, said: str, *, known: Sequence[Turn] = ()) -> bool:
+def keeps(asked: str, said: str, *, known: Sequence[PastTurn] = ()) -> bool:
     """Tell whether a rewritten question holds what is new in the words asked: each value and name, half of the rest."""
     heard = {_stem(word) for turn in known for word in _words(turn.question)}
     held = {_stem(word) for word in _words(said)}

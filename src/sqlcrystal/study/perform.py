@@ -14,7 +14,7 @@ from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement.confidence import traits
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.single_flight import SingleFlight
-from sqlcrystal.solving.following import Reading, Rewriter, Turn
+from sqlcrystal.solving.following import PastTurn, Reading, Rewriter
 from sqlcrystal.study.design import PlannedArm, gate_of
 from sqlcrystal.study.holdings import BankedEpisode, Filled, Performed
 from sqlcrystal.study.memories import Memories
@@ -69,7 +69,7 @@ class Performer:
         self._efforts: Efforts = SingleFlight(errors=REPEATED)
         self._cards: Cards = SingleFlight(errors=REPEATED)
         self._readings: Readings = SingleFlight(errors=REPEATED)
-        self._turns: SingleFlight[Unit, Turn] = SingleFlight(errors=REPEATED)
+        self._turns: SingleFlight[Unit, PastTurn] = SingleFlight(errors=REPEATED)
 
     def asking(self, model: LanguageModel) -> "Performer":
         """A performer over the same world and memories that asks another model, and has done nothing yet."""
@@ -144,13 +144,13 @@ class Performer:
         rewriter = Rewriter(self.model, sampling=sampling)
         return self._readings.get(key, lambda: pipeline.read(unit.question, turns, rewriter=rewriter))
 
-    def _turn(self, unit: Unit, holdings: Filled) -> Turn:
+    def _turn(self, unit: Unit, holdings: Filled) -> PastTurn:
         """Tell an earlier turn as later ones see it: as it was read, with the SQL of its first attempt."""
         try:
             attempt = self._answer(unit, self._memory(unit, holdings), holdings).attempt
         except ModelRejected:
-            return Turn(unit.question.text)
-        return Turn(attempt.question.text, attempt.sql)
+            return PastTurn(unit.question.text)
+        return PastTurn(attempt.question.text, attempt.sql)
 
     def _serve(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> pipeline.Served:
         """Answer as the service does, by its own code and its own source of repairs."""

@@ -7,7 +7,7 @@ from sqlcrystal.errors import ModelError, RecordingMiss
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Check, Database, Solver, Source, Writer
 from sqlcrystal.single_flight import SingleFlight
-from sqlcrystal.solving.following import Reading, Turn
+from sqlcrystal.solving.following import PastTurn, Reading
 from sqlcrystal.types import (
     Admitted,
     Attempt,
@@ -27,7 +27,7 @@ KEPT_ROWS = 5_000
 USUAL_ROWS = 100_000
 QuestionKey: TypeAlias = tuple[str, str]
 Wording: TypeAlias = tuple[str, str, str, str]
-Readings: TypeAlias = SingleFlight[tuple[int, Wording, tuple[Turn, ...]], Reading]
+Readings: TypeAlias = SingleFlight[tuple[int, Wording, tuple[PastTurn, ...]], Reading]
 REPEATED = (ModelError, RecordingMiss)
 """What failed once fails for all units of the run that need it; it is not sent again until the next run."""
 Attempts: TypeAlias = SingleFlight[tuple[str, int, Wording, tuple[str, ...]], Attempt]

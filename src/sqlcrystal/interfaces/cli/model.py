@@ -1,17 +1,26 @@
 """`sqlcrystal model`: which models can run here, bringing one in, and trying it."""
 
+import os
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from sqlcrystal.interfaces.cli.options import ApiKeyEnv, Json
+from sqlcrystal.config import is_url
+from sqlcrystal.errors import ConfigError
+from sqlcrystal.interfaces.cli.options import MODULES_OF_SERVER, ApiKeyEnv, Json, need, ready_model
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 
-model_app = typer.Typer(help="The embedded models: list, pull, check.")
+if TYPE_CHECKING:
+    from sqlcrystal.models.batched import BatchedModel
+    from sqlcrystal.models.local import LocalModel
+
+model_app = typer.Typer(help="The embedded models: list, pull, check, serve.")
 
 
 CHECK_QUESTION = (
@@ -129,6 +138,94 @@ def check(
         f"({reply.completion_tokens} in {reply.seconds:.1f} s, prompt of {reply.prompt_tokens} included; "
         f"loaded in {load_seconds:.1f} s)"
     )
+
+
+@model_app.command()
+def serve(
+    name: Annotated[str, typer.Argument(help="A name from `model list`, or a FILE.gguf.")],
+    *,
+    host: Annotated[str, typer.Option(help="The address to listen on; beyond this machine only with a key.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8322,
+    kind: Annotated[str, typer.Option(help="local (llama.cpp), or batched: many replies at once.")] = "local",
+    slots: Annotated[
+        int | None, typer.Option(help="Replies at once.", min=1, show_default="1; of kind batched 32")
+    ] = None,
+    context: Annotated[int, typer.Option(help="Tokens of one prompt with its reply.", min=256)] = 8192,
+    threads: Annotated[int, typer.Option(help="0: one per core.", min=0)] = 0,
+    embedder: Annotated[str, typer.Option(help="wordllama or minilm, for /v1/embeddings.")] = "wordllama",
+    api_key_env: Annotated[
+        str | None,
+        typer.Option(
+            "--api-key-env",
+            metavar="NAME",
+            help="The environment variable with the key that callers must give.",
+            show_default="SQLCRYSTAL_API_KEY, if it is set",
+        ),
+    ] = None,
+) -> None:
+    """Serve a model and an embedder to any OpenAI client. Under /v1, until SIGTERM or Ctrl+C."""
+    need("server", *MODULES_OF_SERVER)
+    from sqlcrystal.interfaces.server.model_app import make_model_app
+    from sqlcrystal.interfaces.server.running import serve_app
+    from sqlcrystal.interfaces.server.settings import ServerSettings
+    from sqlcrystal.models.embeddings import open_embedder
+
+    key = _key_of_callers(api_key_env, host)
+    chosen = {"context": context, "threads": threads, **({"slots": slots} if slots else {})}
+    with _own_model(name, kind, chosen) as model, closing(open_embedder(_own_embedder(embedder))) as vectors:
+        model.load()
+        serve_app(
+            make_model_app(model, vectors, key=key),
+            host=host,
+            port=port,
+            welcome=lambda address: (
+                f"sqlcrystal serves {model.name} ({kind}, {model.slots} at once) and {vectors.name} at {address}/v1"
+                + (", to holders of the key" if key else "")
+            ),
+            settings=ServerSettings(stop_seconds=0.0),
+        )
+
+
+OWN_KINDS = ("local", "batched")
+OWN_EMBEDDERS = ("wordllama", "minilm")
+
+
+@contextmanager
+def _own_model(name: str, kind: str, chosen: Mapping[str, int]) -> "Iterator[LocalModel | BatchedModel]":
+    """Open weights of this machine; a model behind a URL has a door of its own."""
+    from sqlcrystal.config import model_table
+    from sqlcrystal.models.batched import BatchedModel
+    from sqlcrystal.models.local import LocalModel
+    from sqlcrystal.models.opening import using_model
+
+    if kind not in OWN_KINDS:
+        raise ConfigError.unknown("--kind", kind, OWN_KINDS)
+    if is_url(name):
+        raise ConfigError(f"NAME: {name} is served already; name a model from `model list` or a FILE.gguf")
+    ready_model(name)
+    with using_model({**model_table(name), "kind": kind, **chosen}) as model:
+        assert isinstance(model, LocalModel | BatchedModel)
+        yield model
+
+
+def _own_embedder(name: str) -> str:
+    if name not in OWN_EMBEDDERS:
+        raise ConfigError.unknown("--embedder", name, OWN_EMBEDDERS)
+    return name
+
+
+def _key_of_callers(variable: str | None, host: str) -> str:
+    """Read the key from the environment; nobody but this machine is let in without one."""
+    from sqlcrystal.config.study import KEY_VARIABLE
+
+    key = os.environ.get(variable or KEY_VARIABLE, "")
+    if variable and not key:
+        raise ConfigError(f"--api-key-env: {variable} is not set in the environment")
+    if not key and host not in ("localhost", "::1") and not host.startswith("127."):
+        raise ConfigError(f"--host {host}: reached from elsewhere, so give a key in {KEY_VARIABLE} or --api-key-env")
+    return key
 
 
 def _bytes_bar() -> Progress:

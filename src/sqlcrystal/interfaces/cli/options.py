@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -81,6 +82,17 @@ def opened_crystal(
             yield crystal, database
     except BankError as error:
         raise UserError(str(error)) from error
+
+
+MODULES_OF_SERVER = ("fastapi", "uvicorn", "jinja2", "prometheus_client", "multipart")
+
+
+def need(extra: str, *modules: str) -> None:
+    """End with the one line that says which extra brings the modules that are missing."""
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        print(f"sqlcrystal: needs {', '.join(missing)}; pip install 'sqlcrystal[{extra}]'", file=sys.stderr)
+        raise typer.Exit(2)
 
 
 def ready_model(spec: object) -> None:

@@ -1,7 +1,5 @@
 """`sqlcrystal serve|mcp|token`: the service, the tools for an assistant on this machine, and access tokens."""
 
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +7,7 @@ import typer
 
 from sqlcrystal.config import TEAM_FILE
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.interfaces.cli.options import Json, Where, opened_crystal
+from sqlcrystal.interfaces.cli.options import MODULES_OF_SERVER, Json, Where, need, opened_crystal
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 
 token_app = typer.Typer(help="Access tokens of the service: make, list and revoke them.")
@@ -49,6 +47,12 @@ def serve(
     answer_seconds: Annotated[float, typer.Option(help="An answer that takes longer is given up.", min=1)] = 120.0,
     requests_per_minute: Annotated[int, typer.Option(help="Of one token.", min=1)] = 600,
     body_bytes: Annotated[int, typer.Option(help="The largest request body.", min=1024)] = 256 * 1024,
+    request_seconds: Annotated[
+        float, typer.Option(help="How long a connection may take to send a whole request.", min=1)
+    ] = 20.0,
+    idle_connections: Annotated[
+        int, typer.Option(help="Connections without a whole request that may be open at a time.", min=1)
+    ] = 500,
     stop_seconds: Annotated[float, typer.Option(help="How long stopping waits for answers.", min=0)] = 20.0,
     behind_tls: Annotated[
         bool, typer.Option("--behind-tls", help="A proxy ends TLS: cookies for HTTPS only, its headers are believed.")
@@ -63,7 +67,7 @@ def serve(
 
     Until SIGTERM or Ctrl+C; MCP is at /mcp, the OpenAI-compatible API at /v1.
     """
-    _need("server", "fastapi", "uvicorn", "jinja2", "prometheus_client", "multipart")
+    need("server", *MODULES_OF_SERVER)
     if log_level not in ("debug", "info", "warning", "error"):
         raise ConfigError.unknown("--log-level", log_level, ("debug", "info", "warning", "error"))
     from sqlcrystal.interfaces.server.running import run
@@ -75,6 +79,8 @@ def serve(
         answer_seconds=answer_seconds,
         requests_per_minute=requests_per_minute,
         body_bytes=body_bytes,
+        request_seconds=request_seconds,
+        idle_connections=idle_connections,
         stop_seconds=stop_seconds,
         secure_cookie=behind_tls,
         allow_write=allow_write,
@@ -103,19 +109,12 @@ def mcp(
     allow_write: AllowWrite = False,
 ) -> None:
     """Serve MCP tools on standard input and output. For the person at the keyboard; `serve` has them at /mcp."""
-    _need("mcp", "mcp")
+    need("mcp", "mcp")
     from sqlcrystal.interfaces.mcp.over_stdio import serve_stdio
     from sqlcrystal.serving.opening import open_service
 
     with open_service(config, db=db, model=model, store=store) as crystal:
         serve_stdio(crystal, allow_write=allow_write)
-
-
-def _need(extra: str, *modules: str) -> None:
-    missing = [module for module in modules if find_spec(module) is None]
-    if missing:
-        print(f"sqlcrystal: needs {', '.join(missing)}; pip install 'sqlcrystal[{extra}]'", file=sys.stderr)
-        raise typer.Exit(2)
 
 
 # ── access tokens ────────────────────────────────────────────────────────────────────────────────────────────────────

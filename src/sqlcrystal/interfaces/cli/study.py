@@ -47,6 +47,10 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the file, e.g. seeds=[42]; may repeat."),
 ]
+AllowEnv = Annotated[
+    list[str] | None,
+    typer.Option("--allow-env", metavar="NAME", help="A variable of the environment that FILE may read; may repeat."),
+]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The run's folder.", show_default="runs/NAME")]
 
 
@@ -70,13 +74,15 @@ def run(
         typer.Option("--until", metavar="MINUTES", help="Begin no question after so many minutes; run again to go on."),
     ] = None,
     api_key_env: ApiKeyEnv = None,
+    allow_env: AllowEnv = None,
     json: Json = False,
 ) -> None:
     """Run a study, or go on with the one in DIR. Whatever is recorded is never asked again."""
     from sqlcrystal.config import read_study
     from sqlcrystal.study.opening import run_study
 
-    study = _as_far_as_recorded(read_study(file, overrides or (), api_key_env=api_key_env))
+    read = read_study(file, overrides or (), api_key_env=api_key_env, allow_env=allow_env or ())
+    study = _as_far_as_recorded(read)
     folder = out or _folder(file, study)
     with terminal_reporter() as reporter:
         finished = run_study(study, folder, jobs=jobs, engine=engine, minutes=until, reporter=reporter)
@@ -115,6 +121,7 @@ def plan(
     truth: Annotated[
         Path | None, typer.Option("--truth", metavar="DIR", help="A pilot's folder: how many answers memory changed.")
     ] = None,
+    allow_env: AllowEnv = None,
     json: Json = False,
 ) -> None:
     """Say what a study will send and cost. Counts what is recorded already; asks no model."""
@@ -122,7 +129,7 @@ def plan(
     from sqlcrystal.ledger.folder import RECORDING
     from sqlcrystal.planning.plan import plan_study
 
-    study = read_study(file, overrides or ())
+    study = read_study(file, overrides or (), allow_env=allow_env or ())
     planned = plan_study(study, (out or _folder(file, study)) / RECORDING, pilot=truth)
     if json:
         print_json(planned)
@@ -138,7 +145,10 @@ def plan(
 
 @study_app.command("freeze")
 def freeze(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A study file.")], *, overrides: Overrides = None
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A study file.")],
+    *,
+    overrides: Overrides = None,
+    allow_env: AllowEnv = None,
 ) -> None:
     """Write a design down before it is run.
 
@@ -149,7 +159,7 @@ def freeze(
     from sqlcrystal.study.opening import freeze_study
 
     target = file.with_suffix(FROZEN_SUFFIX)
-    frozen = freeze_study(read_study(file, overrides or ()), target)
+    frozen = freeze_study(read_study(file, overrides or (), allow_env=allow_env or ()), target)
     parts = f"{len(frozen.arms)} arms, {len(frozen.contrasts)} contrasts, {len(frozen.prompts)} kinds of prompt"
     typer.echo(f"{target}: {parts}, digest {frozen.digest}")
 

@@ -5,18 +5,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI, HTTPException, Request
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException as StarletteHTTPException
+from fastapi import FastAPI, Request
 from starlette.responses import JSONResponse, Response
 
 from sqlcrystal.interfaces.server import api, chat
 from sqlcrystal.interfaces.server.access import Door, recognised
-from sqlcrystal.interfaces.server.errors import EXPECTED, status_and_line
+from sqlcrystal.interfaces.server.errors import add_errors, status_and_line
 from sqlcrystal.interfaces.server.gate import Gate
 from sqlcrystal.interfaces.server.limits import BodyLimit, RateLimit
 from sqlcrystal.interfaces.server.logs import event
 from sqlcrystal.interfaces.server.metrics import Metrics
+from sqlcrystal.interfaces.server.openai_documents import error_reply
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.serving.callers import Caller
@@ -61,7 +60,7 @@ def make_app(crystal: "Crystal", settings: ServerSettings | None = None) -> Fast
     app.add_middleware(BodyLimit, limit=settings.body_bytes)
     rate = RateLimit(settings.requests_per_minute)
     app.add_middleware(Gate, recognise=recognise, rate=rate, metrics=metrics, on_bug=_of_bug)
-    _add_errors(app)
+    add_errors(app, _reply)
     for router in (*api.ROUTERS, chat.router):
         app.include_router(router)
     _add_pages(app)
@@ -79,41 +78,17 @@ def _add_pages(app: FastAPI) -> None:
     add_pages(app)
 
 
-def _add_errors(app: FastAPI) -> None:
-    """One shape for every error, by door: the page's, OpenAI's, or a line of JSON."""
-
-    async def of_http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, StarletteHTTPException)
-        return _reply(request, error.status_code, error.detail, headers=dict(error.headers or {}))
-
-    async def of_work(request: Request, error: Exception) -> Response:
-        status, detail = status_and_line(error)
-        return _reply(request, status, detail, headers={"Retry-After": "2"} if status == 503 else {})
-
-    async def of_shape(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        # A mistake is told by its place and kind; what was sent is not sent back.
-        detail = [{"loc": list(map(str, problem["loc"])), "msg": problem["msg"]} for problem in error.errors()]
-        return _reply(request, 422, "; ".join(f"{'.'.join(problem['loc'])}: {problem['msg']}" for problem in detail))
-
-    app.add_exception_handler(StarletteHTTPException, of_http)
-    app.add_exception_handler(HTTPException, of_http)
-    app.add_exception_handler(RequestValidationError, of_shape)
-    for kind in EXPECTED:
-        app.add_exception_handler(kind, of_work)
-
-
 def _of_bug(request: Request, error: Exception) -> Response:
     """Answer an unforeseen error in one line that says nothing of it."""
     status, detail = status_and_line(error)
     return _reply(request, status, detail)
 
 
-def _reply(request: Request, status: int, detail: object, *, headers: dict[str, str] | None = None) -> Response:
+def _reply(request: Request, status: int, detail: object, headers: dict[str, str] | None = None) -> Response:
     from sqlcrystal.interfaces.web.pages import error_page, wants_page
 
     if request.url.path.startswith("/v1/"):
-        return chat.error_reply(status, detail)
+        return error_reply(status, detail)
     if wants_page(request):
         return error_page(request, status, detail)
     return JSONResponse({"detail": detail}, status_code=status, headers=headers)

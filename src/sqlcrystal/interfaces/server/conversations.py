@@ -101,8 +101,8 @@ def _rejected(rejection: Rejection) -> str:
         return f"{words} Answer `{rejection.id}`, rejected."
     read = [f"Read as: {plain(proposal.question)}"] if proposal.question else []
     rows = rows_in_markdown(proposal.columns, proposal.rows, proposal.row_count)
-    words = [plain(proposal.words)] if proposal.words else []
-    parts = [*read, fenced(visible(proposal.sql)), *words, rows, f"Proposal `{proposal.id}`, not banked. {HOW}"]
+    told = [plain(proposal.words)] if proposal.words else []
+    parts = [*read, fenced(visible(proposal.sql)), *told, rows, f"Proposal `{proposal.id}`, not banked. {HOW}"]
     return "\n\n".join(parts)
 
 

@@ -1,5 +1,13 @@
 """Errors as every interface tells them: one table of statuses, one line of words."""
 
+from collections.abc import Callable
+from typing import TypeAlias
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.responses import Response
+
 from sqlcrystal.errors import (
     Contradicted,
     Forbidden,
@@ -55,3 +63,32 @@ def status_and_line(error: BaseException) -> tuple[int, str]:
             return status, str(error)
     event("bug", level=40, cause=error)
     return 500, FAILED
+
+
+Reply: TypeAlias = Callable[[Request, int, object, dict[str, str] | None], Response]
+"""How a door tells a status, a line of words and headers."""
+
+
+def add_errors(app: FastAPI, reply: Reply) -> None:
+    """Give every error the shape that its door has for errors."""
+
+    async def of_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, StarletteHTTPException)
+        return reply(request, error.status_code, error.detail, dict(error.headers or {}))
+
+    async def of_work(request: Request, error: Exception) -> Response:
+        status, detail = status_and_line(error)
+        return reply(request, status, detail, {"Retry-After": "2"} if status == 503 else {})
+
+    async def of_shape(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        # A mistake is told by its place and kind; what was sent is not sent back.
+        detail = [{"loc": list(map(str, problem["loc"])), "msg": problem["msg"]} for problem in error.errors()]
+        words = "; ".join(f"{'.'.join(problem['loc'])}: {problem['msg']}" for problem in detail)
+        return reply(request, 422, words, None)
+
+    app.add_exception_handler(StarletteHTTPException, of_http)
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, of_shape)
+    for kind in EXPECTED:
+        app.add_exception_handler(kind, of_work)

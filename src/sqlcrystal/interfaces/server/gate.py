@@ -12,7 +12,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sqlcrystal.interfaces.server.limits import RateLimit
 from sqlcrystal.interfaces.server.logs import event
 from sqlcrystal.interfaces.server.metrics import Metrics
+from sqlcrystal.interfaces.server.openai_documents import error_document
 from sqlcrystal.interfaces.server.timing import begin_request
+from sqlcrystal.interfaces.server.visits import Visit, begin_visit
 from sqlcrystal.serving.callers import Caller
 
 OPEN = frozenset({"/health", "/ready", "/login"})
@@ -54,7 +56,7 @@ class Gate:
         status = 500
         request_id = secrets.token_hex(6)
         scope.setdefault("state", {})["request_id"] = request_id
-        aside, streamed, begun = begin_request(), False, False
+        aside, visit, streamed, begun = begin_request(), begin_visit(receive), False, False
 
         async def dressed(message: Message) -> None:
             nonlocal status, streamed, begun
@@ -70,7 +72,7 @@ class Gate:
             await send(message)
 
         try:
-            refusal = await self._refusal(Request(scope))
+            refusal = await self._refusal(Request(scope), visit)
             if refusal is None:
                 await self._app(scope, receive, dressed)
             else:
@@ -86,7 +88,7 @@ class Gate:
             if (aside.seconds or not streamed) and status not in GIVEN_UP:
                 self._metrics.overhead_seconds.labels(_route(scope)).observe(max(0.0, seconds - aside.seconds))
 
-    async def _refusal(self, request: Request) -> Response | None:
+    async def _refusal(self, request: Request, visit: Visit) -> Response | None:
         path: str = request.scope["path"]
         if path in OPEN or path.startswith(OPEN_FOLDER):
             address = f"address {request.client.host if request.client else ''}"
@@ -104,6 +106,7 @@ class Gate:
             detail = f"too many requests; wait {wait:.1f} s"
             return _refused(path, 429, detail, {"Retry-After": str(int(wait) + 1)})
         request.state.caller = caller
+        visit.token = caller.token
         return None
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
@@ -128,9 +131,5 @@ def _route(scope: Scope) -> str:
 
 
 def _refused(path: str, status: int, detail: str, headers: dict[str, str]) -> Response:
-    if path.startswith("/v1/"):
-        kind = "rate_limit_error" if status == 429 else "authentication_error"
-        body: dict[str, object] = {"error": {"message": detail, "type": kind, "param": None, "code": None}}
-    else:
-        body = {"detail": detail}
+    body = error_document(status, detail) if path.startswith("/v1/") else {"detail": detail}
     return JSONResponse(body, status_code=status, headers=headers)

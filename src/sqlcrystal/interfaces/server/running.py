@@ -2,12 +2,15 @@
 
 import socket
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import uvicorn
+from fastapi import FastAPI
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.server.app import make_app
+from sqlcrystal.interfaces.server.connections import PatientServer
 from sqlcrystal.interfaces.server.logs import log_lines
 from sqlcrystal.interfaces.server.settings import ServerSettings
 
@@ -23,9 +26,27 @@ def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, l
     from sqlcrystal.interfaces.server.tracing import trace
 
     trace(app)
+    serve_app(
+        app,
+        host=host,
+        port=port,
+        welcome=lambda address: _welcome(crystal, settings, address),
+        settings=settings,
+    )
+
+
+def serve_app(
+    app: FastAPI,
+    *,
+    host: str,
+    port: int,
+    welcome: Callable[[str], str],
+    settings: ServerSettings,
+) -> None:
+    """Serve an application until SIGTERM or Ctrl+C; `welcome` says what is at the address."""
     listening = _listen(host, port)
-    address = f"http://{host}:{listening.getsockname()[1]}"
-    print(_welcome(crystal, settings, address), file=sys.stderr, flush=True)
+    shown = f"[{host}]" if ":" in host else host
+    print(welcome(f"http://{shown}:{listening.getsockname()[1]}"), file=sys.stderr, flush=True)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -37,7 +58,7 @@ def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, l
         timeout_keep_alive=30,
         limit_concurrency=2000,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    PatientServer(config, settings).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

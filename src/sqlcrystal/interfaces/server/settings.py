@@ -15,6 +15,10 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     requests_per_minute: int = 600
     """Of one token; the bucket holds a sixth of it for bursts."""
     body_bytes: int = 256 * 1024
+    request_seconds: float = 20.0
+    """How long a connection may take to send a whole request."""
+    idle_connections: int = 500
+    """Connections without a whole request that may be open at a time; of more the oldest are closed."""
     stop_seconds: float = 20.0
     """How long a stopping server waits for answers under way."""
     session_hours: float = 12.0

@@ -4,15 +4,16 @@ import asyncio
 import secrets
 import threading
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlcrystal.interfaces.server.errors import Busy, Stopped, Stopping, TooLate, status_and_line
+from sqlcrystal.interfaces.server.errors import Stopped, Stopping, TooLate, status_and_line
 from sqlcrystal.interfaces.server.logs import event
+from sqlcrystal.interfaces.server.queues import Moved, Queue
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.interfaces.server.timing import of_this_request
+from sqlcrystal.interfaces.server.visits import this_visit
 from sqlcrystal.patience import Patience, within
 
 if TYPE_CHECKING:
@@ -21,66 +22,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Step = tuple[str, dict[str, Any]]
-Moved = Callable[[int], None]
 LATER = 1.1
 """How much later than its own end work is given up."""
 END: Step = ("end", {})
-
-
-class Queue:
-    """Bounded work on one database in the order of arrival; all who wait are told how many are ahead of them."""
-
-    def __init__(self, name: str, *, concurrency: int, size: int) -> None:
-        """Open the queue of one database."""
-        self.name = name
-        self._concurrency = concurrency
-        self._size = size
-        self._queue: deque[tuple[asyncio.Future[None], Moved]] = deque()
-        self.running = 0
-
-    @property
-    def waiting(self) -> int:
-        """Tell how many wait."""
-        return len(self._queue)
-
-    @property
-    def full(self) -> bool:
-        """Tell whether the next one is turned away."""
-        return self.running >= self._concurrency and len(self._queue) >= self._size
-
-    async def enter(self, moved: Moved) -> None:
-        """Wait for a place; each that was given must be left with `leave`."""
-        if self.running < self._concurrency and not self._queue:
-            self.running += 1
-            return
-        if self.full:
-            raise Busy(f"database {self.name!r}: {len(self._queue)} questions are waiting already; try again soon")
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (turn, moved)
-        self._queue.append(entry)
-        moved(len(self._queue))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if entry in self._queue:
-                self._queue.remove(entry)
-                self._tell()
-            elif turn.done() and not turn.cancelled():
-                self.leave()  # the turn came in the same moment as the cancellation
-            raise
-
-    def leave(self) -> None:
-        """Give the place to the next in line."""
-        if self._queue:
-            turn, _ = self._queue.popleft()
-            turn.set_result(None)
-            self._tell()
-        else:
-            self.running -= 1
-
-    def _tell(self) -> None:
-        for ahead, (_, moved) in enumerate(self._queue, start=1):
-            moved(ahead)
 
 
 class OpenQuestion:
@@ -180,15 +124,14 @@ class Work:
         memory: bool | None = None,
         watched: bool = True,
     ) -> OpenQuestion:
-        """Begin to answer for a caller; goes on when they leave.
+        """Begin to answer for a caller; once begun it goes on when they leave, and before that it is dropped.
 
         Steps between the first and the last are told only where they are watched.
         """
         if self.stopping:
             raise Stopping("the server is stopping; ask again in a moment")
         queue = self._queue(database)
-        if queue.full:
-            raise Busy(f"database {database!r}: {queue.waiting} questions are waiting already; try again soon")
+        queue.check(this_visit().token)
         asked = OpenQuestion(door, question, database, follow=follow, memory=memory, watched=watched)
         asked.steps.put_nowait(("begun", {"ticket": asked.ticket}))
         self._asked[asked.ticket] = asked
@@ -238,14 +181,14 @@ class Work:
         return self._queues[database]
 
     async def _begin(self, queue: Queue, function: Callable[[], Result], moved: Moved) -> "asyncio.Future[Result]":
-        """Wait for a turn, then begin in a thread."""
+        """Wait for a turn, as long as the client is there, then begin in a thread."""
         aside, arrived = of_this_request(), time.perf_counter()
-        await queue.enter(moved)
+        place = await queue.enter(this_visit(), moved)
         aside.queue += time.perf_counter() - arrived
         future = asyncio.get_running_loop().run_in_executor(self._answering, aside.around(function))
 
         def done(ended: "asyncio.Future[Result]") -> None:
-            queue.leave()
+            queue.leave(place)
             if not ended.cancelled():
                 ended.exception()  # looked at, so that one nobody waits for is not reported as lost
 

@@ -20,7 +20,7 @@ from sqlcrystal.interfaces.web.rendering import (
     page,
     waiting_in,
 )
-from sqlcrystal.interfaces.web.views import AnswerView
+from sqlcrystal.interfaces.web.views import answer_view
 from sqlcrystal.types import CardStatus
 
 router = APIRouter(include_in_schema=False)
@@ -76,7 +76,7 @@ async def answer_page(
     new: Annotated[str, Query(max_length=1000)] = "",
 ) -> Response:
     """One answer at its own address; it is read, never asked again."""
-    view = await work.read(lambda: AnswerView(door, door.answer_story(answer_id), page=page_number))
+    view = await answer_view(work, door, answer_id, page=page_number)
     if part == "side":
         history = await work.read(lambda: _history(door, view.database))
         tables = await work.read(lambda: _tables(door, view.database))

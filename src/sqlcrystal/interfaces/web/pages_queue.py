@@ -10,7 +10,7 @@ from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
-from sqlcrystal.interfaces.web.views import AnswerView
+from sqlcrystal.interfaces.web.views import answer_view
 from sqlcrystal.serving.documents import WaitingAnswer
 
 router = APIRouter(include_in_schema=False)
@@ -47,19 +47,19 @@ async def queue_page(
     def read() -> dict[str, Any]:
         every = waiting_in(door, name)
         shown = sorted(_ordered([item for item in every if _fits(item, reason)], order), key=_last_of_all)
-        looked_at = _looked_at(door, shown, answer, place)
-        last = _view(door, judged) if judged else None
+        looked_at = _looked_at(shown, answer, place)
         return {
             "total": len(every),
             "chosen_by_chance": sum(item.audit for item in every),
             "from_log": sum(item.uses > 0 for item in every),
-            "judged": last,
             **_list(shown, address),
             **looked_at,
             **_links(shown, address, looked_at),
         }
 
     values = await work.read(read)
+    for key, name_of in (("view", values.pop("shown")), ("judged", judged)):
+        values[key] = await answer_view(work, door, name_of, scope=Scope.JUDGE) if name_of else None
     return page(
         request,
         "queue.html",
@@ -82,18 +82,14 @@ def queue_address(known: dict[str, str], **more: str) -> str:
     return "/queue?" + urlencode({**kept, **more})
 
 
-def _looked_at(door: Door, shown: list[WaitingAnswer], answer: str, place: int) -> dict[str, Any]:
+def _looked_at(shown: list[WaitingAnswer], answer: str, place: int) -> dict[str, Any]:
     at = next((number for number, item in enumerate(shown) if item.id == answer), None)
     if at is None and answer:  # judged meanwhile: it stays in view, and the queue goes on from its place
-        return {"view": _view(door, answer), "place": max(1, place), "why": ""}
+        return {"shown": answer, "place": max(1, place), "why": ""}
     if not shown:
-        return {"view": None, "place": 0, "why": ""}
+        return {"shown": "", "place": 0, "why": ""}
     at = min(max(0, place - 1), len(shown) - 1) if at is None else at
-    return {"view": _view(door, shown[at].id), "place": at + 1, "why": _why(shown[at])}
-
-
-def _view(door: Door, answer: str) -> AnswerView:
-    return AnswerView(door, door.answer_story(answer, Scope.JUDGE))
+    return {"shown": shown[at].id, "place": at + 1, "why": _why(shown[at])}
 
 
 def _list(shown: list[WaitingAnswer], address: dict[str, str]) -> dict[str, Any]:

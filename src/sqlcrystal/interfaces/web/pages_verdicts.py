@@ -15,7 +15,7 @@ from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.pages_ask import ask_values
 from sqlcrystal.interfaces.web.pages_queue import queue_address
 from sqlcrystal.interfaces.web.rendering import fragment, page, waiting_in
-from sqlcrystal.interfaces.web.views import AnswerView
+from sqlcrystal.interfaces.web.views import answer_view
 from sqlcrystal.serving.documents import Ruling
 
 router = APIRouter(include_in_schema=False)
@@ -55,8 +55,7 @@ async def confirm(
         ruling = await work.write(lambda: door.confirm(proposal or answer_id, anyway=anyway))
     except Contradicted as doubt:
         said = str(doubt)
-        story = await work.read(lambda: door.answer_story(answer_id, Scope.JUDGE))
-        view = await work.read(lambda: AnswerView(door, story, contradicted=said))
+        view = await answer_view(work, door, answer_id, scope=Scope.JUDGE, contradicted=said)
         if "x-fragment" in request.headers:
             return fragment("_answer.html", view=view, fresh=True)
         values = await work.read(lambda: ask_values(door, work, view.database))
@@ -114,7 +113,7 @@ async def _after(
         return RedirectResponse(queue_address(queue.address, place=str(queue.place), **shown), status_code=303)
     if "x-fragment" not in request.headers:
         return RedirectResponse(f"/a/{ruling.id}", status_code=303)
-    view = await work.read(lambda: AnswerView(door, door.answer_story(ruling.id, Scope.JUDGE), trouble=trouble))
+    view = await answer_view(work, door, ruling.id, scope=Scope.JUDGE, trouble=trouble)
     reply = fragment("_answer.html", view=view, fresh=True, undone=undone)
     reply.headers["X-Waiting"] = str(await work.read(lambda: len(waiting_in(door, ruling.database))))
     return reply

@@ -101,12 +101,20 @@ def rows_in_words(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 
+def holds_page(story: AnswerStory, page: int) -> bool:
+    """Tell whether a page of an answer's rows is shown without running its SQL again."""
+    record = story.record
+    if not story.runnable:
+        return True
+    return page == 1 and record.rows is not None and len(record.rows) >= min(record.row_count, PAGE_ROWS)
+
+
 def table_of(door: Door, story: AnswerStory, scope: Scope, page: int) -> TableView:
     """Show one page of an answer's rows: those that were kept, or read again behind the guard, without a model."""
     record = story.record
     if not story.runnable:
         return TableView(columns=(), rows=(), row_count=0, kept=False)
-    if page == 1 and record.rows is not None and len(record.rows) >= min(record.row_count, PAGE_ROWS):
+    if record.rows is not None and holds_page(story, page):
         return TableView(columns=record.columns, rows=record.rows[:PAGE_ROWS], row_count=record.row_count)
     result = door.answer_again(record.id, scope)
     if result.error:

@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.access import Door
+from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
 from sqlcrystal.interfaces.web.charts import charts
 from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
-from sqlcrystal.interfaces.web.tables import rows_in_words, table_of
+from sqlcrystal.interfaces.web.tables import holds_page, rows_in_words, table_of
 from sqlcrystal.interfaces.web.text import (
     complained_of,
     filtered_on,
@@ -42,6 +43,27 @@ class Step(Struct, frozen=True):
     title: str
     sql: str = ""
     said: str = ""
+
+
+async def answer_view(
+    work: Work,
+    door: Door,
+    answer: str,
+    *,
+    scope: Scope = Scope.ASK,
+    page: int = 1,
+    trouble: str = "",
+    contradicted: str = "",
+) -> "AnswerView":
+    """Read an answer for a page; where SQL is run for it, that stands in the line of its database like all SQL."""
+    story = await work.read(lambda: door.answer_story(answer, scope))
+
+    def make() -> AnswerView:
+        return AnswerView(door, story, page=page, trouble=trouble, contradicted=contradicted)
+
+    if story.proposal_runnable or not holds_page(story, page):
+        return await work.run(story.record.database, make)
+    return await work.read(make)
 
 
 class AnswerView:
