@@ -6,6 +6,7 @@ SqlcrystalError
 │   ├── NotFound           an answer, card, proposal, database or token that is not there, or not for this caller
 │   ├── NotAQuestion       a greeting, an order to change data, or a question about something else: no SQL is made up
 │   ├── Forbidden          an action that the caller's scopes do not allow
+│   ├── Contradicted       a confirmation that a near card speaks against; the same again with consent is done
 │   └── DataError          a file that is missing, broken or does not fit the benchmark
 ├── InfrastructureError    the world failed, and no answer was wrong
 │   ├── DatabaseError      a database cannot be opened or reached
@@ -63,6 +64,10 @@ class NotAQuestion(UserError):
 
 class Forbidden(UserError):
     """An action that the caller's scopes do not allow."""
+
+
+class Contradicted(UserError):
+    """A near card says something else; the caller may confirm anyway."""
 
 
 class DataError(UserError):

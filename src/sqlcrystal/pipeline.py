@@ -1,6 +1,7 @@
 """The one place where the stages meet, for studies and for serving alike; read it downward.
 
-answer: retrieve → solve → execute.  repair: trigger → acquire.  admit: verify → write.  learn: repair → admit.
+read: a follow-up → a question that stands alone.  answer: retrieve → solve → execute.
+repair: trigger → acquire.  admit: verify → write.  learn: repair → admit.
 serve: answer → repair on the engine's signs → the SQL that stands.
 """
 
@@ -11,6 +12,7 @@ from msgspec import Struct
 
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.protocols import Check, Database, Solver, Source, Verifier, Writer
+from sqlcrystal.solving.following import PastTurn, Reading, Rewriter
 from sqlcrystal.types import (
     Admitted,
     Attempt,
@@ -64,6 +66,11 @@ class Lesson(Struct, frozen=True, kw_only=True):
         """Give every model call after the attempt: the rounds' and the writer's."""
         rounds = (call for spent in self.effort.rounds for call in spent.calls)
         return (*rounds, *(self.written.calls if self.written is not None else ()))
+
+
+def read(question: Question, turns: Sequence[PastTurn], *, rewriter: Rewriter) -> Reading:
+    """Read a question after earlier ones; the first of a conversation stands alone already."""
+    return rewriter.follow(question, turns) if turns else Reading(question=question)
 
 
 def answer(question: Question, *, memory: Memory, solver: Solver, database: Database) -> Answer:

@@ -119,7 +119,7 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """One request with its reply; `purpose` is solve, probe, revise, sample, explore, word or capsule."""
+    """One request with its reply; `purpose` is read, solve, probe, revise, sample, explore, word or capsule."""
 
     purpose: str
     messages: tuple[Message, ...]

@@ -27,7 +27,7 @@ from sqlcrystal.types import CardId, Episode
 _ANSWER = StoredRecords(AnswerRecord)
 _COLUMNS = (
     "origin",
-    *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "result_digest"),
+    *("database", "at", "asked_by", "memory", "replayed", "twin_of", "repair_of", "follows", "result_digest"),
     *("calls", "prompt_tokens", "completion_tokens", "seconds", "spread", "conflict", "share", "doubt", "error"),
     *("audit", "trouble"),
 )
@@ -159,6 +159,11 @@ class AnswerStore:
         wanted = {name: value for name, value in (("database", database), ("question_key", key)) if value is not None}
         rows = self._backend.rows(_recent(*wanted), {**wanted, "most": limit})
         return [_ANSWER.decode(document) for (document,) in rows]
+
+    def after(self, answer_id: str) -> list[AnswerRecord]:
+        """List the shown answers to questions that follow one, oldest first."""
+        query = sa.select(answers.c.document).where(_SHOWN, answers.c.follows == answer_id).order_by(answers.c.seq)
+        return [_ANSWER.decode(document) for (document,) in self._backend.rows(query)]
 
     def digests(self, question: str, *, database: str, limit: int) -> list[str]:
         """List the digests of the rows that the latest shown answers to a question gave, newest first."""

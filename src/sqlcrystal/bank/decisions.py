@@ -133,7 +133,9 @@ class DecisionStore:
 
     def propose(self, proposal: Proposal) -> bool:
         """Keep a repair's proposal; False when it is there already."""
-        row = {field: getattr(proposal, field) for field in ("id", "database", "answer", "at", "sql", "note")}
+        row = {
+            field: getattr(proposal, field) for field in ("id", "database", "answer", "at", "sql", "note", "question")
+        }
         trace = None if proposal.episode is None else encode(f"proposal {proposal.id!r}", proposal.episode)
         with self._backend.appending() as connection:
             return insert_once(connection, proposals, {**row, "episode": trace})

@@ -25,7 +25,7 @@ from sqlcrystal.errors import ConfigError
 # Fields that say how a record came about and hold no words of a person.
 _NAMES = frozenset(
     {"id", "database", "fingerprint", "writer", "source", "at", "by", "asked_by", "signal", "status", "difficulty"}
-    | {"role", "purpose", "kind", "type", "finish_reason", "card", "twin_of", "repair_of", "result_digest"}
+    | {"role", "purpose", "kind", "type", "finish_reason", "card", "twin_of", "repair_of", "follows", "result_digest"}
 )
 
 _WORD = re.compile(r"[^\W_]+")
@@ -129,7 +129,7 @@ def _blank_answers(connection: sa.Connection, holds: Holds) -> tuple[set[str], i
 def _blank(document: bytes) -> bytes:
     kept = msgspec.json.decode(document, type=AnswerRecord)
     blank = msgspec.structs.replace(
-        kept, question=FORGOTTEN, evidence="", sql=None, columns=(), rows=None, result_digest="", error=""
+        kept, question=FORGOTTEN, asked="", evidence="", sql=None, columns=(), rows=None, result_digest="", error=""
     )
     return msgspec.json.encode(blank)
 
@@ -156,11 +156,11 @@ def _blank_changes(connection: sa.Connection, holds: Holds, deleted: set[str]) -
 
 
 def _drop_proposals(connection: sa.Connection, holds: Holds, blanked: set[str]) -> int:
-    columns = (proposals.c.seq, proposals.c.answer, proposals.c.sql, proposals.c.note, proposals.c.episode)
+    columns = (*(proposals.c[name] for name in ("seq", "answer", "sql", "note", "question")), proposals.c.episode)
     doomed = [
         row.seq
         for row in _each(connection, *columns)
-        if row.answer in blanked or holds([row.sql, row.note]) or holds(_decoded(row.episode))
+        if row.answer in blanked or holds([row.sql, row.note, row.question]) or holds(_decoded(row.episode))
     ]
     for seq in doomed:
         connection.execute(proposals.delete().where(proposals.c.seq == seq))

@@ -332,6 +332,13 @@ def _make_learned(op: "Operations") -> None:
     )
 
 
+def _add_turns(op: "Operations") -> None:
+    """Add the answer that a question follows, and the other question that a note on an answer asks."""
+    op.add_column("answers", _text("follows", server_default=""))
+    op.create_index("answers_by_turn", "answers", ["follows"])
+    op.add_column("proposals", _text("question", server_default=""))
+
+
 STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0001": _make_cards,
     "0002": _make_revisions,
@@ -344,6 +351,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0009": _add_audits,
     "0010": _make_experiments,
     "0011": _make_learned,
+    "0012": _add_turns,
 }
 HEAD = max(STEPS)
 """The newest shape."""

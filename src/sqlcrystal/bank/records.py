@@ -102,6 +102,10 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     """The answer that was shown instead of this one, where both arms answered."""
     repair_of: str = ""
     """The rejected answer that this one repairs."""
+    follows: str = ""
+    """The answer before it in its conversation; `question` then stands alone."""
+    asked: str = ""
+    """The words of a question that follows another."""
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -180,6 +184,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     at: str
     sql: str
     note: str = ""
+    question: str = ""
+    """The question that it answers, where a note made it another than the answer's."""
     episode: Episode | None = None
 
 

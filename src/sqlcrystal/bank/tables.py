@@ -130,6 +130,7 @@ answers = sa.Table(
     sa.Column("replayed", sa.Boolean(), nullable=False),
     _text("twin_of"),
     _text("repair_of"),
+    _text("follows", default=""),
     _text("result_digest"),
     _number("calls"),
     _number("prompt_tokens"),
@@ -152,6 +153,7 @@ answers = sa.Table(
     sa.Index("answers_by_verdict", "database", "verdict"),
     sa.Index("answers_by_time", "database", "at"),
     sa.Index("answers_by_twin", "twin_of"),
+    sa.Index("answers_by_turn", "follows"),
     # Few answers are drawn, and every look into the queue asks for those first.
     sa.Index("answers_by_audit", "database", sqlite_where=sa.text("audit = 1"), postgresql_where=sa.text("audit")),
     sqlite_autoincrement=True,
@@ -199,6 +201,7 @@ proposals = sa.Table(
     _text("at"),
     _text("sql"),
     _text("note"),
+    _text("question", default=""),
     sa.Column("episode", sa.LargeBinary(), nullable=True),
     sa.Index("proposals_by_answer", "answer"),
     sqlite_autoincrement=True,

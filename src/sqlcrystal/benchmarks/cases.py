@@ -22,6 +22,25 @@ class Case(Struct, frozen=True, kw_only=True):
     known: bool = False
     """Whether an earlier study asked it, so that a new one does not start blind."""
 
+    @property
+    def earlier(self) -> tuple[Question, ...]:
+        """Give the questions before it in its dialogue; most questions stand alone."""
+        return ()
+
+    @property
+    def opening(self) -> Question:
+        """Give the question that its dialogue begins with: itself, where it is no dialogue's."""
+        return self.earlier[0] if self.earlier else self.question
+
+
+class LaterTurn(Case, frozen=True, kw_only=True):
+    """A question that goes on from others, which are to be answered before it.
+
+    A type of its own, so that the digest of a benchmark without dialogues stays as it was.
+    """
+
+    earlier: tuple[Question, ...]
+
 
 class Benchmark(Struct, frozen=True, kw_only=True):
     """Cases, and for each database a file path or SQLAlchemy URL; `missing` names the databases that have neither."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sqlcrystal.benchmarks import bird, own, spider
+from sqlcrystal.benchmarks import bird, dialogues, own, spider
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.scoring.verdicts import INSTANCES
@@ -37,6 +37,8 @@ BENCHMARKS: dict[str, tuple[Loader, str]] = {
     "spider": (spider.load_dev, "Spider dev: dev.json, database/"),
     "spider-train": (spider.load_train, "Spider train: train_spider.json, train_others.json, database/"),
     "spider-test": (spider.load_test, "Spider test: test.json, test_database/"),
+    "sparc": (dialogues.load_sparc, "SParC dev, in dialogues: sparc_dev.json, and Spider's database/"),
+    "cosql": (dialogues.load_cosql, "CoSQL dev, in dialogues: cosql_dev.json, and Spider's database/"),
     "own": (own.load, "your JSON Lines file of question, sql, database"),
 }
 

@@ -13,6 +13,10 @@ HELD_OUT = 0.3
 SEEDS = (42, 7, 13)
 
 
+Dialogue = tuple[Case, ...]
+"""The cases that are drawn together: the turns of a dialogue, or one question that stands alone."""
+
+
 class Split(Struct, frozen=True):
     """Cases to learn from and cases to test on; no case is in both."""
 
@@ -24,7 +28,8 @@ def split(cases: Iterable[Case], *, seed: int, held_out: float = HELD_OUT) -> Sp
     """Hold out round(0.3 n) cases of each database.
 
     The draw ranks cases by a hash of seed, database and question text, so neither order nor position ids matter, and
-    word-for-word repeats of a question rank side by side; ids only break ties between them.
+    word-for-word repeats of a question rank side by side; ids only break ties between them. A dialogue is drawn whole,
+    by the question that it begins with.
     """
     return _divided(_ranked(cases, seed), lambda place, size: place < round(held_out * size))
 
@@ -47,22 +52,26 @@ def splits_of(cases: Iterable[Case], *, seeds: Sequence[int], folds: int = 0) ->
     return {seed: split(cases, seed=seed) for seed in seeds}
 
 
-def _ranked(cases: Iterable[Case], seed: int) -> list[list[Case]]:
-    """Order the cases of each database by the draw."""
-    by_database: dict[str, list[Case]] = {}
+def _ranked(cases: Iterable[Case], seed: int) -> list[list[Dialogue]]:
+    """Order the dialogues of each database by the draw."""
+    by_opening: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
-        by_database.setdefault(case.question.database, []).append(case)
-    return [sorted(by_database[name], key=lambda case: _rank(case, seed)) for name in sorted(by_database)]
+        by_opening.setdefault(case.opening.key, []).append(case)
+    by_database: dict[str, list[Dialogue]] = {}
+    for turns in by_opening.values():
+        by_database.setdefault(turns[0].question.database, []).append(tuple(turns))
+    return [sorted(by_database[name], key=lambda turns: _rank(turns[0], seed)) for name in sorted(by_database)]
 
 
-def _divided(ranked: list[list[Case]], is_held_out: Callable[[int, int], bool]) -> Split:
+def _divided(ranked: list[list[Dialogue]], is_held_out: Callable[[int, int], bool]) -> Split:
     """Hold out the cases whose place in the draw, of so many, is chosen."""
     learn: list[Case] = []
     test: list[Case] = []
     for members in ranked:
         chosen = {place for place in range(len(members)) if is_held_out(place, len(members))}
-        test += sorted((members[place] for place in chosen), key=_reading_order)
-        learn += sorted((case for place, case in enumerate(members) if place not in chosen), key=_reading_order)
+        drawn = [(case, place in chosen) for place, turns in enumerate(members) for case in turns]
+        test += sorted((case for case, held_out in drawn if held_out), key=_reading_order)
+        learn += sorted((case for case, held_out in drawn if not held_out), key=_reading_order)
     return Split(learn=tuple(learn), held_out=tuple(test))
 
 

@@ -210,6 +210,8 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """What each question id asks: for the gallery and the paraphrase audit, which are left out without it."""
     known: tuple[str, ...] = ()
     """The ids of questions that an earlier study had asked, so that their answers were known to the designers."""
+    turns: dict[str, tuple[str, int]] = {}
+    """Of each question in a dialogue, the id of the question that begins it, and its place from 1 on."""
 
     def of(self, arm: str, setting: str) -> tuple[Outcome, ...]:
         """The outcomes of one arm in one setting."""

@@ -32,6 +32,8 @@ YIELD = 0.3
 ROUNDS_USED = 0.85
 FLIP_SHARE = 0.15
 """Of the questions that memory answers, those it fixes or breaks, where neither recording nor pilot tells."""
+CALLS_IN_CONTEXT = 2
+"""Of a question that follows others in a dialogue: one to read it, one to answer it."""
 CARD_TOKENS = 90
 COMPLETION_TOKENS = 70
 SECONDS_PER_TOKEN = 0.0045
@@ -90,14 +92,14 @@ class Walked(Struct, frozen=True, kw_only=True):
     """Calls without one card, each sent only if memory changed the answer, which is not known yet."""
 
 
-class Flips(Struct, frozen=True, kw_only=True):
+class FlipShare(Struct, frozen=True, kw_only=True):
     """The share of answers that memory fixes or breaks, and the source it is known from."""
 
     share: float
     source: str
 
     @classmethod
-    def counted(cls, flips: int, answers: int, source: str) -> "Flips":
+    def counted(cls, flips: int, answers: int, source: str) -> "FlipShare":
         """Take the share that was seen."""
         return cls(share=flips / answers, source=f"{source}: {flips} of {answers}")
 
@@ -132,20 +134,22 @@ def plan_study(
         return Planner(opened, flips=pilot_flips(pilot) if pilot else None).plan()
 
 
-def pilot_flips(folder: Path) -> Flips:
+def pilot_flips(folder: Path) -> FlipShare:
     """Count the answers that memory changed in another run."""
     pairs = Facts(read_ledger(folder)).headline
     if not pairs:
         raise DataError(
             f"{folder}: no question is answered with and without memory yet, so there is nothing to plan by"
         )
-    return Flips.counted(sum(pair.before.right != pair.after.right for pair in pairs), len(pairs), f"pilot {folder}")
+    return FlipShare.counted(
+        sum(pair.before.right != pair.after.right for pair in pairs), len(pairs), f"pilot {folder}"
+    )
 
 
 class Planner:
     """Walks the units without asking anything."""
 
-    def __init__(self, opened: Opened, flips: Flips | None = None) -> None:
+    def __init__(self, opened: Opened, flips: FlipShare | None = None) -> None:
         """Perform with a model that only peeks; `flips` are a pilot's."""
         self._pilot = flips
         self._known_flips: list[bool] = []
@@ -181,14 +185,17 @@ class Planner:
         if unit.leaves_out and not self._tells_flip(unit):
             self._leaving_out += 1
             return 0.0
-        missing = len(self.peek.missing)
+        missing, known = len(self.peek.missing), len(self.peek.known)
         try:
             self._holdings.keep(unit, self.performer.perform(unit, filled))
         except RecordingMiss:
             if not unit.arm:
                 self._unknown.add(unit.question.key)
             share = WRONG_SHARE if unit.question.key in self._unknown else 1.0
-            return max(0.0, self._repairs(unit, share) - (len(self.peek.missing) - missing))
+            counted = len(self.peek.missing) - missing
+            if unit.earlier:  # two calls, the second known once the first is answered
+                return max(0.0, CALLS_IN_CONTEXT + self._repairs(unit, share) - counted - len(self.peek.known) + known)
+            return max(0.0, self._repairs(unit, share) - counted)
         return 0.0
 
     def _answers(self, unit: Unit) -> float:
@@ -196,7 +203,8 @@ class Planner:
         if unit.leaves_out:
             self._leaving_out += 1
             return 0.0
-        return 1.0 if SETTINGS[unit.setting].asks == "held-out" else WRONG_SHARE * YIELD
+        calls = CALLS_IN_CONTEXT if unit.earlier else 1
+        return float(calls) if SETTINGS[unit.setting].asks == "held-out" else WRONG_SHARE * YIELD
 
     def _tells_flip(self, unit: Unit) -> bool:
         """Tell whether the recording tells if memory changed the verdict, so that its cards are left out in turn."""
@@ -209,11 +217,11 @@ class Planner:
         return True
 
     @cached_property
-    def _flips(self) -> Flips:
+    def _flips(self) -> FlipShare:
         """What the recording tells if it tells enough, else a pilot, else an assumption."""
         if len(self._known_flips) >= ENOUGH:
-            return Flips.counted(sum(self._known_flips), len(self._known_flips), "recorded")
-        return self._pilot or Flips(share=FLIP_SHARE, source="assumed; --truth DIR takes a pilot's")
+            return FlipShare.counted(sum(self._known_flips), len(self._known_flips), "recorded")
+        return self._pilot or FlipShare(share=FLIP_SHARE, source="assumed; --truth DIR takes a pilot's")
 
     def _repairs(self, unit: Unit, share: float) -> float:
         """The calls of one repair and its card, counted once for all arms and seeds that share them."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sqlcrystal.bank import AnswerRecord
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.escaping import visible
-from sqlcrystal.serving.documents import DOES_NOT_RUN, Offer, UsedCard
+from sqlcrystal.serving.documents import DOES_NOT_RUN, Followed, Offer, UsedCard
 from sqlcrystal.types import Cell, Episode, Row
 
 ROWS_IN_NOTEBOOK = 20
@@ -20,7 +20,7 @@ ROWS_IN_PRINT = 3
 
 
 class Event(Struct, frozen=True):
-    """One step of an answer as it happens: cards, sql, rows, repaired or done, with what is known by then."""
+    """One step of an answer as it happens: read, cards, sql, rows, repaired or done, with what is known by then."""
 
     kind: str
     data: dict[str, Any] = {}
@@ -57,6 +57,7 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     audit: bool = False
     """Chance chose it to be judged, whatever it says."""
     offer: Offer | None = None
+    follows: Followed | None = None
     confidence: float | None = None
     """The probability of being right, from what is known without an oracle; None where nothing was worked out."""
     verdict: str = ""
@@ -104,7 +105,9 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
 
     def cost_line(self) -> str:
         """Say in one line its id and its cost."""
-        how = "replayed, no model call" if self.replayed else f"{self.calls} call{'' if self.calls == 1 else 's'}"
+        how = f"{self.calls} call{'' if self.calls == 1 else 's'}"
+        if self.replayed:
+            how = f"replayed, {how} to read it" if self.calls else "replayed, no model call"
         how += ", adapted" if self.adapted else ""
         tokens = f", {self.prompt_tokens:,} + {self.completion_tokens:,} tokens" if self.calls else ""
         sure = f", {self.sureness}" if self.confidence is not None else ""
@@ -129,7 +132,11 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Draw one block of HTML for a notebook; every value is escaped, for cells and questions are anybody's text."""
-        parts = [f"<p><b>{escape(self.question)}</b></p>", f"<pre>{escape(self.sql or 'no SQL in the reply')}</pre>"]
+        asked = f"<p>{escape(self.follows.asked)}</p>" if self.follows is not None else ""
+        parts = [
+            f"{asked}<p><b>{escape(self.question)}</b></p>",
+            f"<pre>{escape(self.sql or 'no SQL in the reply')}</pre>",
+        ]
         parts += [f"<p>{escape(self.words)}</p>"] * bool(self.words)
         parts.append(f"<p>{escape(self.error)}</p>" if self.error else _table(self.columns, self.rows or ()))
         if self.cards:
@@ -156,7 +163,7 @@ def served(record: AnswerRecord, cards: tuple[UsedCard, ...], **more: Any) -> Se
         field: getattr(record, field)
         for field in (*same, "completion_tokens", "seconds", "error", "confidence", "audit")
     }
-    answer = ServedAnswer(**{**taken, "cards": cards, **more})
+    answer = ServedAnswer(**{**taken, "cards": cards, "follows": Followed.of(record), **more})
     return replace(answer, truncated=answer.row_count > len(answer.rows or ()))
 
 

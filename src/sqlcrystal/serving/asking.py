@@ -25,6 +25,7 @@ from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trac
 from sqlcrystal.serving.refusing import refuse_what_asks_nothing
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
+from sqlcrystal.solving.following import Reading
 from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Card, Failure, Question, Retrieved, Rows
 
@@ -53,18 +54,27 @@ def ask(
     *,
     database: str,
     by: str,
+    earlier: AnswerRecord | None = None,
     memory: bool | None = None,
     on_event: Notify | None = None,
 ) -> ServedAnswer:
-    """Answer a question over one database, and keep the answer; nothing is kept when the model or database fails."""
+    """Answer a question over one database, and keep the answer; nothing is kept when the model or database fails.
+
+    After an earlier answer, the question is first read as one that stands alone, and that one is answered.
+    """
     notify = on_event or (lambda _: None)
     started = time.perf_counter()
-    question = as_question(text, database)
-    opened = workspace.open(question.database)
-    refuse_what_asks_nothing(workspace, opened, question)
+    opened = workspace.open(database)
+    reading = _read(workspace, text, database, earlier, by=by, notify=notify)
+    question = reading.question
+    if not reading.follows:
+        refuse_what_asks_nothing(workspace, opened, question)
     arm = draw(workspace, opened, question, wanted=memory)
     draft = _draft(workspace, opened, question, with_memory=arm.memory, notify=notify)
+    draft = replace(draft, calls=(*reading.calls, *draft.calls))
     record = record_of(workspace, opened, draft, by=by, arm=arm, seconds=time.perf_counter() - started)
+    if reading.follows and earlier is not None:
+        record = replace(record, follows=earlier.id, asked=text.strip())
     twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
     lasting, offer = _keep(workspace, opened, draft, record, twin)
     from sqlcrystal.serving.in_words import in_words  # whose parser is not needed before the model has answered
@@ -110,6 +120,21 @@ def _keep(
         if proposed is not None:
             workspace.store.decisions.propose(proposed[1])
     return lasting, proposed[0] if proposed else None
+
+
+def _read(
+    workspace: Workspace, text: str, database: str, earlier: AnswerRecord | None, *, by: str, notify: Notify
+) -> Reading:
+    """Read a question as it stands alone."""
+    question = as_question(text, database)
+    if earlier is None:
+        return Reading(question=question)
+    from sqlcrystal.serving.threads import read_after
+
+    reading = read_after(workspace, question, earlier, by=by)
+    alone = replace(as_question(reading.question.text, database), evidence=reading.question.evidence)
+    notify(Event("read", {"question": alone.text, "follows": reading.follows}))
+    return replace(reading, question=alone)
 
 
 def as_question(text: str, database: str) -> Question:

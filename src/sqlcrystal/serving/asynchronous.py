@@ -38,16 +38,21 @@ class AsyncCrystal:
         database: str | None = None,
         *,
         by: str = "",
+        follow: ServedAnswer | str = "",
         memory: bool | None = None,
         on_event: Notify | None = None,
     ) -> ServedAnswer:
         """Answer a question; events are handed over on the loop's own thread."""
         notify = None if on_event is None else _on_the_loop(on_event)
-        return await self.call(self.crystal.ask, question, database, by=by, memory=memory, on_event=notify)
+        return await self.call(
+            self.crystal.ask, question, database, by=by, follow=follow, memory=memory, on_event=notify
+        )
 
-    async def confirm(self, answer: ServedAnswer | str, *, by: str = "", note: str = "") -> Ruling:
+    async def confirm(
+        self, answer: ServedAnswer | str, *, by: str = "", note: str = "", anyway: bool = False
+    ) -> Ruling:
         """Vouch for an answer or a proposal."""
-        return await self.call(self.crystal.confirm, answer, by=by, note=note)
+        return await self.call(self.crystal.confirm, answer, by=by, note=note, anyway=anyway)
 
     async def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> Correction:
         """Give the right SQL for an answer's question."""

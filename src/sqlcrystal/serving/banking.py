@@ -52,9 +52,16 @@ def bank_card(
 
 
 def keep_rejection(
-    workspace: Workspace, record: AnswerRecord, *, by: str, signal: str, note: str = "", proposal: str = ""
+    workspace: Workspace,
+    record: AnswerRecord,
+    *,
+    by: str,
+    signal: str,
+    note: str = "",
+    proposal: str = "",
+    another: bool = False,
 ) -> Ruling:
-    """Keep a rejection, and stop serving the cards that say what was rejected."""
+    """Keep a rejection, and stop serving the cards that say what was rejected, unless another question was meant."""
     store = workspace.store
     note = "" if workspace.keeps_no_values(record.database) else note
     with store.transaction():
@@ -62,7 +69,7 @@ def keep_rejection(
             record, Verdict.REJECTED, by=by, signal=signal, sql=record.sql or "", note=note, proposal=proposal
         )
         same = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)
-        wrong = [card.id for card in same if card.sql == record.sql] if decided.new else []
+        wrong = [card.id for card in same if card.sql == record.sql] if decided.new and not another else []
         reason = f"answer {record.id} was rejected"
         store.bank.set_statuses(wrong, CardStatus.DISABLED, by=by, reason=reason, cause=record.id)
     return _ruling(record, decided.decision, CardId(""), tuple(wrong), new=decided.new)

@@ -4,12 +4,11 @@ Every action is one of a caller, and every check of it is here or below: scope, 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, CardEffect, Entry, Grant, Proposal, Scope
+from sqlcrystal.bank import CardEffect, Entry, Grant, Proposal, Scope
 from sqlcrystal.errors import UserError
 from sqlcrystal.protocols import Described
 from sqlcrystal.serving import asking, lookups
@@ -26,20 +25,17 @@ from sqlcrystal.serving.documents import (
     Ruling,
     WaitingAnswer,
 )
-from sqlcrystal.serving.open_team import OpenTeam
+from sqlcrystal.serving.worth import Worth
 from sqlcrystal.types import Card, CardStatus, Question, Retrieved, Table
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import CheckReport, Forgotten, ImportReport
     from sqlcrystal.databases.spelling import NotHeld
     from sqlcrystal.serving.learning import LearnReport, LogSource, Watch
-    from sqlcrystal.serving.measuring import MeasuringChoice
-    from sqlcrystal.serving.own_tests import OwnTest, TestResult
     from sqlcrystal.serving.stories import AnswerStory, CardStory
-    from sqlcrystal.serving.value import Look, Value
 
 
-class Crystal(OpenTeam):
+class Crystal(Worth):
     """A team's databases, model and store at work for one caller; threads may share one."""
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -50,13 +46,19 @@ class Crystal(OpenTeam):
         database: str | None = None,
         *,
         by: str = "",
+        follow: ServedAnswer | str = "",
         memory: bool | None = None,
         on_event: Notify | None = None,
     ) -> ServedAnswer:
-        """Answer a question; `memory` forces cards in or out, and left alone follows the settings."""
-        name = self.database(database)
+        """Answer a question; `memory` forces cards in or out, and left alone follows the settings.
+
+        With `follow`, an answer or its id, the question goes on from it: it is read as one that stands alone.
+        """
+        person = self._named(by)
+        earlier = lookups.followed(self.workspace, self.caller, _name(follow), person=person) if follow else None
+        name = self.database(database or (earlier.database if earlier else None))
         answer = asking.ask(
-            self.workspace, question, database=name, by=self._named(by), memory=memory, on_event=on_event
+            self.workspace, question, database=name, by=person, earlier=earlier, memory=memory, on_event=on_event
         )
         return self._shown(answer)
 
@@ -67,15 +69,6 @@ class Crystal(OpenTeam):
 
         result = Result.of(self.workspace.open(name).database.execute(sql), in_words(self.workspace, name, sql).words)
         return result.withheld() if self._withholds(name) else result
-
-    def database(self, name: str | None = None, scope: Scope = Scope.ASK) -> str:
-        """Name the database that is meant: the one named, or the only one that the caller sees."""
-        return lookups.database_for(self.workspace, self.caller, name, scope)
-
-    def database_names(self, scope: Scope | None = None) -> list[str]:
-        """Name the databases that exist for the caller, or on which they have a scope."""
-        seen = self.caller.seen(self.workspace.names())
-        return seen if scope is None else [name for name in seen if self.caller.allows(name, scope)]
 
     def schema(self, database: str | None = None) -> str:
         """Write a database's tables and views as prompts show them."""
@@ -107,12 +100,6 @@ class Crystal(OpenTeam):
 
         record = lookups.answer_for(self.workspace, self.caller, name)
         return self._shown(answer_as_given(self.workspace, record))
-
-    def database_of(self, answer: str, scope: Scope = Scope.JUDGE) -> str:
-        """Name the database of an answer or a proposal."""
-        if answer.startswith(lookups.PROPOSAL_MARK) and not self.caller.local:
-            return lookups.proposal_for(self.workspace, self.caller, answer).database
-        return lookups.answer_for(self.workspace, self.caller, answer, scope).database
 
     def answer_story(self, name: str, scope: Scope = Scope.ASK) -> "AnswerStory":
         """Tell how an answer came about and what was said of it, for a page that shows all of it."""
@@ -183,15 +170,16 @@ class Crystal(OpenTeam):
 
     # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def confirm(self, answer: ServedAnswer | str, *, by: str = "", note: str = "") -> Ruling:
-        """Vouch for an answer or a proposal: it becomes a card."""
+    def confirm(self, answer: ServedAnswer | str, *, by: str = "", note: str = "", anyway: bool = False) -> Ruling:
+        """Vouch for an answer or a proposal: it becomes a card; `anyway` also where a near card says otherwise."""
         from sqlcrystal.serving import verdicts
 
         person, name = self._person(by), _name(answer)
         if name.startswith(lookups.PROPOSAL_MARK):
             proposal = lookups.proposal_for(self.workspace, self.caller, name)
-            return verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note)
-        return verdicts.confirm_answer(self.workspace, self._judged(name, person), by=person, note=note)
+            return verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note, anyway=anyway)
+        record = self._judged(name, person)
+        return verdicts.confirm_answer(self.workspace, record, by=person, note=note, anyway=anyway)
 
     def confirm_all(self, answers: Iterable[ServedAnswer | str], *, by: str = "", note: str = "") -> list[Ruling]:
         """Vouch for several answers, all or none."""
@@ -224,8 +212,9 @@ class Crystal(OpenTeam):
         # A repair looks at the data, so that its SQL may hold a cell: a model sees it as the store keeps it.
         from sqlcrystal.serving.in_words import in_words
 
-        sql = self.store.decisions.proposal(given.proposal.id).sql
-        return given.withheld(sql, in_words(self.workspace, record.database, sql).words)
+        kept = self.store.decisions.proposal(given.proposal.id)
+        words = in_words(self.workspace, record.database, kept.sql).words
+        return given.withheld(kept.sql, words, kept.question)
 
     def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
         """Take a verdict back: its card leaves service."""
@@ -395,53 +384,6 @@ class Crystal(OpenTeam):
         person = self._person(by)
         return lookups.existing_store(self.workspace).forget(by=person, question=question, value=value)
 
-    # ── worth and tests ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    def value(self, database: str | None = None, *, effect_pp: float | None = None, since: str = "") -> "list[Value]":
-        """Say what memory is worth: the live lift with its interval, its cost, which cards earn, if it is known yet."""
-        from sqlcrystal.serving.value import values
-
-        if not self.workspace.store_exists():
-            return []
-        name = self._one_or_all(database)
-        return values(self.store, prices=self.prices, database=name, effect_pp=effect_pp, since=since)
-
-    def trend(self, database: str | None = None) -> "list[Look]":
-        """Give the live lift of a database as it stood after so many verdicts."""
-        from sqlcrystal.serving.value import trend
-
-        return trend(self.store, self.database(database))
-
-    def judged(self, database: str | None = None) -> list[bool]:
-        """Tell of each verdict that stands, in order, whether it found the answer right."""
-        return [verdict.right for verdict in self.store.answers.judged(database=self.database(database))]
-
-    def measuring(self, database: str | None = None) -> "tuple[MeasuringChoice, ...]":
-        """Give the ways to measure memory over a database: what each costs, when it will tell, which is on."""
-        from sqlcrystal.serving.measuring import choices
-
-        return choices(self.workspace, self.database(database))
-
-    def measure(self, kind: str, database: str | None = None, *, by: str = "") -> "MeasuringChoice":
-        """Measure memory from now on in one of those ways, in every process; it goes before the settings."""
-        from sqlcrystal.serving.measuring import choose
-
-        name = self.database(database, Scope.MANAGE)
-        return choose(self.workspace, name, kind, by=self._named(by))
-
-    def test(self, tests: "Iterable[OwnTest]", database: str | None = None) -> "list[TestResult]":
-        """Ask the team's own tests with memory and without; nothing is kept of it."""
-        from sqlcrystal.serving.own_tests import run_tests
-
-        return run_tests(self.workspace, tests, choose=lambda name: self.database(name or database))
-
-    def make_benchmark(self, folder: Path, database: str | None = None) -> int:
-        """Write the confirmed answers as a benchmark of one's own; returns how many."""
-        from sqlcrystal.serving.own_tests import make_benchmark
-
-        chosen = self._one_or_all(database, Scope.MANAGE)
-        return make_benchmark(lookups.existing_store(self.workspace), folder, database=chosen)
-
     # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def recognise(self, token: str) -> Caller | None:
@@ -475,20 +417,6 @@ class Crystal(OpenTeam):
 
         end(self.workspace, self.caller, token_id)
 
-    # ── the caller's name and reach ──────────────────────────────────────────────────────────────────────────────────
-
-    def _judged(self, name: str, person: str) -> AnswerRecord:
-        return lookups.answer_for(self.workspace, self.caller, name, Scope.JUDGE, person=person)
-
-    def _card(self, name: str, scope: Scope) -> Card:
-        return lookups.card_for(self.workspace, self.caller, name, scope)
-
-    def _one_or_all(self, database: str | None, scope: Scope = Scope.ASK) -> str | None:
-        """Name one database, or none for all of them: at the keyboard all may be meant, elsewhere one must be."""
-        if self.caller.local:
-            return None if database is None else lookups.kept_database(self.workspace, database)
-        return self.database(database, scope)
-
     def _set_status(
         self,
         status: CardStatus,
@@ -512,17 +440,6 @@ class Crystal(OpenTeam):
         with self.store.transaction():
             changing = cards.matching_cards(self.workspace, status, {**filters, "database": database})
             return cards.set_status(self.workspace, changing, status, by=person, reason=reason)
-
-    def _withholds(self, database: str) -> bool:
-        """Tell whether the caller may see no cell of a database."""
-        return self.caller.is_model and self.workspace.keeps_no_values(database)
-
-    def _shown(self, answer: ServedAnswer) -> ServedAnswer:
-        return answer.withheld() if self._withholds(answer.database) else answer
-
-    def _past(self, records: Iterable[AnswerRecord]) -> list[PastAnswer]:
-        verdict = self.store.answers.verdict
-        return [PastAnswer.of(record, verdict(record.id)) for record in records]
 
 
 def _name(answer: ServedAnswer | str) -> str:

@@ -54,6 +54,18 @@ class Offer(Struct, frozen=True, kw_only=True):
     """What the SQL does, in one sentence."""
 
 
+class Followed(Struct, frozen=True, kw_only=True):
+    """The answer before this one in its conversation, and the words that were asked; `question` is how they read."""
+
+    id: str
+    asked: str
+
+    @classmethod
+    def of(cls, record: AnswerRecord) -> "Followed | None":
+        """Tell which answer a question follows; None for the first of a conversation."""
+        return cls(id=record.follows, asked=record.asked) if record.follows else None
+
+
 class PastAnswer(Struct, frozen=True, kw_only=True):
     """An answer as history lists it."""
 
@@ -64,6 +76,7 @@ class PastAnswer(Struct, frozen=True, kw_only=True):
     asked_by: str
     verdict: str
     """Empty while it waits for one."""
+    follows: Followed | None = None
 
     @classmethod
     def of(cls, record: AnswerRecord, verdict: str) -> "PastAnswer":
@@ -75,6 +88,7 @@ class PastAnswer(Struct, frozen=True, kw_only=True):
             at=record.at,
             asked_by=record.asked_by,
             verdict=verdict,
+            follows=Followed.of(record),
         )
 
 
@@ -180,6 +194,8 @@ class Ruling(Struct, frozen=True, kw_only=True):
     """Whether the answer was given with memory: told only now, so that it could not sway the verdict."""
     new: bool = True
     """False when the same had been said before."""
+    question: str = ""
+    """The card's question, where a note made it another than the answer's."""
 
 
 class Correction(Ruling, frozen=True, kw_only=True):
@@ -218,11 +234,14 @@ class Proposed(Result, frozen=True, kw_only=True):
 
     id: str
     sql: str
+    question: str = ""
+    """The question that it answers, where the note made it another than the answer's."""
 
     @classmethod
-    def returning(cls, result: Result, *, id: str, sql: str) -> "Proposed":
+    def returning(cls, result: Result, *, id: str, sql: str, question: str = "") -> "Proposed":
         """Describe a proposal with the rows it gives."""
-        return cls(id=id, sql=sql, **{name: getattr(result, name) for name in Result.__struct_fields__})
+        same = {name: getattr(result, name) for name in Result.__struct_fields__}
+        return cls(id=id, sql=sql, question=question, **same)
 
 
 class Rejection(Ruling, frozen=True, kw_only=True):
@@ -238,12 +257,12 @@ class Rejection(Ruling, frozen=True, kw_only=True):
         said = {name: getattr(ruling, name) for name in Ruling.__struct_fields__}
         return cls(**said, proposal=proposal, trouble=trouble)
 
-    def withheld(self, sql: str, words: str) -> "Rejection":
-        """Leave out every cell of the proposal, and give its SQL as it is kept, with the words for that."""
+    def withheld(self, sql: str, words: str, question: str) -> "Rejection":
+        """Leave out every cell of the proposal, and give its SQL, its words and its question as they are kept."""
         if self.proposal is None:
             return self
         result = replace(self.proposal.withheld(), words=words)
-        return replace(self, proposal=Proposed.returning(result, id=self.proposal.id, sql=sql))
+        return replace(self, proposal=Proposed.returning(result, id=self.proposal.id, sql=sql, question=question))
 
     def limited(self, most: int) -> "Rejection":
         """Leave out the rows beyond so many."""

@@ -65,16 +65,23 @@ def spread(workspace: Workspace, draft: Draft, digest: str) -> float:
 
 
 def conflict(opened: OpenDatabase, draft: Draft, digest: str) -> float:
-    """The score of the nearest card whose result is another; a question with other literals is no contradiction."""
+    """The score of the nearest card whose result is another."""
+    found = contradicting(opened, draft, digest)
+    return found.score if found is not None else 0.0
+
+
+def contradicting(opened: OpenDatabase, draft: Draft, digest: str) -> Retrieved | None:
+    """The nearest card whose result is another; a question with other literals is no contradiction."""
     if draft.replayed or draft.sql is None or opened.entry.values == "never":
-        return 0.0
-    for card, score in ((retrieved.card, retrieved.score) for retrieved in draft.retrieved):
-        if score < NEAR:
+        return None
+    for retrieved in draft.retrieved:
+        card = retrieved.card
+        if retrieved.score < NEAR:
             break
         from sqlcrystal.serving.parameters import other_values
 
         if card.sql.strip() == draft.sql.strip() or other_values(card, draft.question.text, opened.database.dialect):
             continue
         if result_digest(opened.database.execute(card.sql)) != digest:
-            return score
-    return 0.0
+            return retrieved
+    return None

@@ -62,6 +62,16 @@ def answer_for(
     return record
 
 
+def followed(workspace: Workspace, caller: Caller, name: str, *, person: str) -> AnswerRecord:
+    """Find the answer that a question goes on from: one that was shown, over a database that the caller may ask."""
+    if name.startswith(PROPOSAL_MARK) and not caller.local:
+        name = proposal_for(workspace, caller, name).answer
+    record = answer_for(workspace, caller, name, Scope.ASK, person=person)
+    if record.twin_of:
+        raise NotFound(f"no answer {name[:40]!r} here, or not for you")
+    return record
+
+
 def proposal_for(workspace: Workspace, caller: Caller, name: str) -> Proposal:
     """Find a proposal by its id."""
     missing = NotFound(f"no proposal {name[:40]!r} here, or not for you")

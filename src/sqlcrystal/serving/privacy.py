@@ -32,6 +32,7 @@ def kept(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, salt:
     return replace(
         record,
         question=masked.question,
+        asked=masked_query(opened, record.asked, None).question,
         sql=masked.sql,
         columns=(),  # a column may be named after a literal
         rows=None,
@@ -111,6 +112,9 @@ def kept_proposal(workspace: Workspace, opened: OpenDatabase, record: AnswerReco
     """A proposal without values."""
     if not is_private(opened):
         return proposal
+    if proposal.question:
+        masked = masked_query(opened, proposal.question, proposal.sql)
+        return replace(proposal, question=masked.question, sql=masked.sql or "", note="", episode=None)
     return replace(proposal, sql=masked_like(workspace, opened, record, proposal.sql), note="", episode=None)
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict, Waiting
+from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict, Waiting, question_key
 from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.config import DatabaseEntry
-from sqlcrystal.errors import SqlcrystalError
+from sqlcrystal.errors import BankError, SqlcrystalError
 from sqlcrystal.serving.answers import ServedAnswer, served
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard, WaitingAnswer
@@ -23,6 +23,8 @@ from sqlcrystal.types import Card, Episode, Table
 
 if TYPE_CHECKING:
     from sqlcrystal.databases.spelling import NotHeld
+
+LONGEST_THREAD = 100
 
 
 class CardInUse(Struct, frozen=True, kw_only=True):
@@ -53,6 +55,8 @@ class AnswerStory(Struct, frozen=True, kw_only=True):
     runnable: bool = True
     """Whether its SQL can be run again: not where it was kept without its values."""
     proposal_runnable: bool = True
+    thread: tuple[PastAnswer, ...] = ()
+    """The turns of its conversation, itself among them."""
 
 
 class CardStory(Struct, frozen=True, kw_only=True):
@@ -74,12 +78,40 @@ def standing_verdict(workspace: Workspace, record: AnswerRecord) -> Decision | N
 
 
 def as_it_stands(workspace: Workspace, record: AnswerRecord) -> AnswerRecord:
-    """Give an answer as it stands now: corrected, it has the SQL of the correction, and rows that are read anew."""
+    """Give an answer as it stands now: corrected, it has the SQL of the correction, and rows that are read anew.
+
+    Its question is the one that its card answers: a note may have made it another.
+    """
     standing = standing_verdict(workspace, record)
     if standing is None or standing.verdict is not Verdict.CORRECTED:
         return record
     card = known_card(workspace, standing.card)
-    return record if card is None else replace(record, sql=card.sql, rows=None, error="")
+    if card is None:
+        return record
+    same = question_key(card.question.text) == question_key(record.question)
+    question = record.question if same else card.question.text
+    return replace(record, question=question, sql=card.sql, rows=None, error="")
+
+
+def turns_until(workspace: Workspace, record: AnswerRecord) -> list[AnswerRecord]:
+    """List an answer and those that it follows, oldest first."""
+    found = [record]
+    while found[0].follows and len(found) < LONGEST_THREAD:
+        try:
+            found.insert(0, workspace.store.answers.get(found[0].follows))
+        except BankError:
+            break
+    return found
+
+
+def thread_of(workspace: Workspace, record: AnswerRecord) -> list[AnswerRecord]:
+    """List the shown answers of a conversation, each before those to the questions that follow it."""
+    found: list[AnswerRecord] = []
+    waiting = turns_until(workspace, record)[:1]
+    while waiting and len(found) < LONGEST_THREAD:
+        found.append(waiting.pop(0))
+        waiting = [*workspace.store.answers.after(found[-1].id), *waiting]
+    return found
 
 
 def answer_story(workspace: Workspace, caller: Caller, given: AnswerRecord) -> AnswerStory:
@@ -107,6 +139,7 @@ def answer_story(workspace: Workspace, caller: Caller, given: AnswerRecord) -> A
         told=in_words(workspace, record.database, record.sql, record.question),
         runnable=runs_as_kept(record, record.sql or ""),
         proposal_runnable=proposal is not None and runs_as_kept(record, proposal.sql),
+        thread=tuple(PastAnswer.of(turn, store.answers.verdict(turn.id)) for turn in thread_of(workspace, given)),
     )
 
 

@@ -3,38 +3,85 @@
 from msgspec.structs import replace
 
 from sqlcrystal.admission.verifiers import UserConfirmation
-from sqlcrystal.bank import AnswerRecord, Proposal, Verdict
+from sqlcrystal.bank import AnswerRecord, Proposal, Verdict, question_key
 from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.databases.results import result_digest
 from sqlcrystal.databases.symptoms import symptoms
-from sqlcrystal.errors import ModelError, RecordingMiss, UserError
+from sqlcrystal.errors import Contradicted, ModelError, RecordingMiss, UserError
 from sqlcrystal.pipeline import admit
 from sqlcrystal.serving.asking import as_question
 from sqlcrystal.serving.banking import bank_card, keep_rejection, new_proposal_id
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
+from sqlcrystal.serving.draft import LOOKED_AT, NEAR, Draft, contradicting
 from sqlcrystal.serving.in_words import in_words
-from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like
+from sqlcrystal.serving.lookups import known_card
+from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like, masked_query
 from sqlcrystal.serving.solving import OnceEach, mend, presented
+from sqlcrystal.serving.stories import turns_until
+from sqlcrystal.serving.threads import read_noted
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
+from sqlcrystal.solving.following import Reading
 from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Attempt, CardId, CardStatus, Episode, Failure, Rows
 from sqlcrystal.writing.card import Verbatim
 
 
-def confirm_answer(workspace: Workspace, record: AnswerRecord, *, by: str, note: str = "") -> Ruling:
+def confirm_answer(
+    workspace: Workspace, record: AnswerRecord, *, by: str, note: str = "", anyway: bool = False
+) -> Ruling:
     """Vouch for an answer: it becomes a card."""
     if record.sql is None or record.error:
         raise UserError(f"answer {record.id}: there is nothing to confirm, its SQL does not run; give the right SQL")
+    if not anyway:
+        _ask_first(workspace, record, record.id, record.sql)
     return _bank(workspace, record, _episode(workspace, record), by=by, note=note, verdict=Verdict.CONFIRMED)
 
 
-def confirm_proposal(workspace: Workspace, proposal: Proposal, *, by: str, note: str = "") -> Ruling:
-    """Vouch for what a repair proposed: it becomes a card in place of the answer."""
+def confirm_proposal(
+    workspace: Workspace, proposal: Proposal, *, by: str, note: str = "", anyway: bool = False
+) -> Ruling:
+    """Vouch for what a repair proposed: it becomes a card in place of the answer, of the question that was meant."""
     record = workspace.store.answers.get(proposal.answer)
     episode = proposal.episode or replace(_episode(workspace, record), source="adapted", sql=proposal.sql, rounds=())
-    return _bank(workspace, record, episode, by=by, note=note, verdict=Verdict.CORRECTED, proposal=proposal.id)
+    record, episode = _about(record, episode, proposal.question)
+    if not anyway:
+        _ask_first(workspace, record, proposal.id, proposal.sql)
+    ruling = _bank(workspace, record, episode, by=by, note=note, verdict=Verdict.CORRECTED, proposal=proposal.id)
+    return replace(ruling, question=proposal.question)
+
+
+def _about(record: AnswerRecord, episode: Episode, question: str) -> tuple[AnswerRecord, Episode]:
+    """Turn an answer and how it came about to the question that a note made of its own, if it made one."""
+    if not question:
+        return record, episode
+    asked = as_question(question, record.database)
+    return replace(record, question=question), replace(episode, attempt=replace(episode.attempt, question=asked))
+
+
+def _ask_first(workspace: Workspace, record: AnswerRecord, name: str, sql: str) -> None:
+    """Refuse, until it is said again, a confirmation that a near card of another question speaks against.
+
+    The questions that this one goes on from were changed on purpose: their cards may well give other rows.
+    """
+    if workspace.keeps_no_values(record.database) or not workspace.bank.cards(record.database):
+        return
+    opened, question = workspace.open(record.database), as_question(record.question, record.database)
+    recalled = workspace.retriever_of(opened.name).retrieve(question, workspace.bank, k=LOOKED_AT)
+    before = [turn.question for turn in turns_until(workspace, workspace.store.answers.get(record.id))]
+    known = {question_key(text) for text in (question.text, *before)}
+    near = tuple(each for each in recalled if question_key(each.card.question.text) not in known)
+    if not near or near[0].score < NEAR:
+        return
+    execution = opened.database.execute(sql)
+    draft = Draft(question=question, sql=sql, execution=execution, retrieved=near)
+    other = contradicting(opened, draft, result_digest(execution)) if isinstance(execution, Rows) else None
+    if other is not None:
+        raise Contradicted(
+            f"{name}: card {other.card.id} is near ({other.score:.2f}) and gives other rows for "
+            f"“{other.card.question.text}”; confirm anyway if both are right"
+        )
 
 
 def correct_answer(workspace: Workspace, record: AnswerRecord, sql: str, *, by: str, note: str = "") -> Correction:
@@ -42,12 +89,24 @@ def correct_answer(workspace: Workspace, record: AnswerRecord, sql: str, *, by: 
     opened = workspace.open(record.database)
     execution = must_run(opened, sql)
     episode = replace(_episode(workspace, record), source="user", sql=sql, rounds=())
+    meant = _meant(workspace, record, note)
     same = record.sql is not None and record.sql.strip() == sql.strip() and not record.error
     verdict = Verdict.CONFIRMED if same else Verdict.CORRECTED
     now = opened.database.fingerprint()
-    ruling = _bank(workspace, record, episode, by=by, note=note, verdict=verdict, fingerprint=now)
-    told = in_words(workspace, record.database, sql, workspace.heard(record.id) or record.question)
-    return Correction.of(ruling, sql, execution, told)
+    question = meant.question.text if meant.follows else ""
+    if question and is_private(opened):  # both are masked together, so that a value has one mask in both
+        masked = masked_query(opened, question, sql)
+        question, episode = masked.question, replace(episode, sql=masked.sql or sql)
+    about, episode = _about(record, episode, question)
+    ruling = _bank(workspace, about, episode, by=by, note=note, verdict=verdict, fingerprint=now)
+    told = in_words(workspace, record.database, sql, meant.question.text)
+    return Correction.of(replace(ruling, question=question), sql, execution, told)
+
+
+def _meant(workspace: Workspace, record: AnswerRecord, note: str) -> Reading:
+    """Tell which question a person wants answered who left a note on its answer."""
+    asked = as_question(workspace.heard(record.id) or record.question, record.database)
+    return read_noted(workspace, asked, record.sql, note)
 
 
 def must_run(opened: OpenDatabase, sql: str) -> Rows:
@@ -70,12 +129,15 @@ def reject_answer(
     # A question that was kept without its values cannot be repaired once this process has forgotten its words.
     spoken = not workspace.keeps_no_values(record.database) or bool(workspace.heard(record.id))
     repaired, trouble = None, ""
+    meant = Reading(question=as_question(record.question, record.database))
     try:
-        repaired = _repair(workspace, opened, record, note) if repair and spoken else None
+        if repair and spoken:
+            meant = _meant(workspace, record, note)
+            repaired = _repair(workspace, opened, record, note, meant)
     except (ModelError, RecordingMiss) as error:
         trouble = str(error)
     with workspace.store.transaction():
-        ruling = keep_rejection(workspace, record, by=by, signal="user", note=note)
+        ruling = keep_rejection(workspace, record, by=by, signal="user", note=note, another=meant.follows)
         if repaired is None:
             return Rejection.of(ruling, trouble=trouble)
         episode, rows = repaired
@@ -86,11 +148,13 @@ def reject_answer(
             at=timestamp(),
             sql=episode.sql,
             note=note,
+            question=meant.question.text if meant.follows else "",
             episode=episode,
         )
         workspace.store.decisions.propose(kept_proposal(workspace, opened, record, proposal))
     result = Result.of(rows, in_words(workspace, record.database, proposal.sql).words)
-    return Rejection.of(ruling, Proposed.returning(result, id=proposal.id, sql=proposal.sql))
+    proposed = Proposed.returning(result, id=proposal.id, sql=proposal.sql, question=proposal.question)
+    return Rejection.of(ruling, proposed)
 
 
 def reject_proposal(workspace: Workspace, proposal: Proposal, *, by: str, note: str = "") -> Rejection:
@@ -118,14 +182,17 @@ def _bank(
     return bank_card(workspace, record, written.card, episode, verdict=verdict, proposal=proposal, note=note)
 
 
-def _repair(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, note: str) -> tuple[Episode, Rows] | None:
+def _repair(
+    workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, note: str, meant: Reading
+) -> tuple[Episode, Rows] | None:
     """Tell what the budget of repair makes of a rejected answer: SQL that looks sound and returns something else."""
     attempt = _episode(workspace, record).attempt
     private = is_private(opened)
     asked = as_question(workspace.heard(record.id), record.database) if private else attempt.question
-    question = replace(asked, evidence=note)
+    question = meant.question if meant.follows else replace(asked, evidence=note)
     database = OnceEach(presented(opened, question))
-    untried = not attempt.calls  # what was rejected came from the store, so the model has not tried yet
+    # What was rejected came from the store, or answered another question: the model has not tried yet.
+    untried = not attempt.calls or meant.follows
     attempt = replace(attempt, question=question)
     if untried:
         attempt = SingleShot(ClockedModel(workspace.model), database).solve(question)
@@ -166,9 +233,11 @@ def undo(workspace: Workspace, record: AnswerRecord, *, by: str) -> Ruling:
                 [standing.card], CardStatus.DISABLED, by=by, reason=reason, cause=decided.decision.id
             )
         causes = {standing.card, record.id} - {""}
-        same = store.bank.find(database=record.database, status=CardStatus.DISABLED, question=record.question)
+        card = known_card(workspace, standing.card) if standing.made_card else None
+        question = card.question.text if card is not None else record.question
+        same = store.bank.find(database=record.database, status=CardStatus.DISABLED, question=question)
         back = [card.id for card in same if _last_cause(workspace, card.id) in causes and card.id != standing.card]
-        answered = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=record.question)
+        answered = store.bank.find(database=record.database, status=CardStatus.ACTIVE, question=question)
         back = [] if answered else back[-1:]
         store.bank.set_statuses(back, CardStatus.ACTIVE, by=by, reason=reason, cause=decided.decision.id)
     return Ruling(

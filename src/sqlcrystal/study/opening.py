@@ -10,6 +10,7 @@ from threading import Thread
 
 from msgspec import Struct
 
+from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.benchmarks.split import Split, splits_of
 from sqlcrystal.config import StudyFile, digest
 from sqlcrystal.consumption.dense import Vectors
@@ -212,7 +213,15 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
         ),
         questions={case.question.id: case.question.text for case in world.benchmark.cases},
         known=tuple(case.question.id for case in world.benchmark.cases if case.known),
+        turns=turns_of(world.benchmark),
     )
+
+
+def turns_of(benchmark: Benchmark) -> dict[str, tuple[str, int]]:
+    """Place every question of a benchmark in its dialogue; empty where no question follows another."""
+    if not any(case.earlier for case in benchmark.cases):
+        return {}
+    return {case.question.id: (case.opening.id, len(case.earlier) + 1) for case in benchmark.cases}
 
 
 def _layers(study: StudyFile) -> list[Path]:

@@ -14,6 +14,7 @@ from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement.confidence import traits
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.single_flight import SingleFlight
+from sqlcrystal.solving.following import PastTurn, Reading, Rewriter
 from sqlcrystal.study.design import PlannedArm, gate_of
 from sqlcrystal.study.holdings import BankedEpisode, Filled, Performed
 from sqlcrystal.study.memories import Memories
@@ -23,6 +24,7 @@ from sqlcrystal.study.remembered import (
     Cards,
     Efforts,
     MemoryWithout,
+    Readings,
     RememberedSolver,
     RememberedSource,
     RememberedWriter,
@@ -66,6 +68,8 @@ class Performer:
         self._attempts: Attempts = SingleFlight(errors=REPEATED)
         self._efforts: Efforts = SingleFlight(errors=REPEATED)
         self._cards: Cards = SingleFlight(errors=REPEATED)
+        self._readings: Readings = SingleFlight(errors=REPEATED)
+        self._turns: SingleFlight[Unit, PastTurn] = SingleFlight(errors=REPEATED)
 
     def asking(self, model: LanguageModel) -> "Performer":
         """A performer over the same world and memories that asks another model, and has done nothing yet."""
@@ -80,7 +84,7 @@ class Performer:
             return None
         try:
             if SETTINGS[unit.setting].serves:
-                served = self._serve(unit, self._memory(unit, holdings))
+                served = self._serve(unit, self._memory(unit, holdings), holdings)
                 settled = self._settle(unit, served.answer, pipeline.Lesson(effort=served.effort), None)
                 known = traits(served, self.world.database(unit.question.database))
                 return replace(settled, outcome=replace(settled.outcome, traits=known))
@@ -88,7 +92,7 @@ class Performer:
             if share is not None:
                 answer = self._logged(unit, share)
             else:
-                answer = self._answer(unit, self._memory(unit, holdings))
+                answer = self._answer(unit, self._memory(unit, holdings), holdings)
         except ModelRejected:  # the same prompt would be refused again, so the question is unevaluable
             if not unit.arm:
                 raise
@@ -102,7 +106,7 @@ class Performer:
         if card is None or not oracle.evaluable(unit.question):
             return None
         try:
-            sqls = [self._answer(unit, seen).attempt.sql for seen in (NoMemory(), memory)]
+            sqls = [self._answer(unit, seen, holdings).attempt.sql for seen in (NoMemory(), memory)]
         except ModelRejected:
             return None
         before, after = (oracle.judge(unit.question, sql).rules[rule] for sql in sqls)
@@ -110,6 +114,8 @@ class Performer:
 
     def work(self, unit: Unit, holdings: Filled) -> UnitWork:
         """Tell what a unit will ask, known before it is asked."""
+        if unit.earlier:  # how it will read, and so its cards, is known once the turns before it are answered
+            return UnitWork((unit.question.database,), (unit,))
         memory = self._memory(unit, holdings)
         cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, holdings) else ()
         prefix = (unit.question.database, *(card.text for card in cards))
@@ -120,21 +126,45 @@ class Performer:
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _answer(self, unit: Unit, memory: pipeline.Memory) -> pipeline.Answer:
+    def _answer(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
-        return pipeline.answer(unit.question, memory=memory, solver=self._solver(unit, memory), database=database)
+        reading = self._read(unit, memory, holdings)
+        answer = pipeline.answer(reading.question, memory=memory, solver=self._solver(unit, memory), database=database)
+        return _with_calls(reading, answer)
 
-    def _serve(self, unit: Unit, memory: pipeline.Memory) -> pipeline.Served:
+    def _read(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> Reading:
+        """Read a unit's question after the turns before it, each read and answered as the unit's arm would."""
+        turns = []
+        for place, question in enumerate(unit.earlier):
+            before = replace(unit, question=question, earlier=unit.earlier[:place], fills=None)
+            answered = self._turns.get(before, lambda before=before: self._turn(before, holdings))  # type: ignore[misc]
+            turns.append(answered)
+        key = (self._sample(unit, memory), as_asked(unit.question), tuple(turns))
+        sampling = Sampling(max_tokens=self.study.max_tokens, index=self._sample(unit, memory))
+        rewriter = Rewriter(self.model, sampling=sampling)
+        return self._readings.get(key, lambda: pipeline.read(unit.question, turns, rewriter=rewriter))
+
+    def _turn(self, unit: Unit, holdings: Filled) -> PastTurn:
+        """Tell an earlier turn as later ones see it: as it was read, with the SQL of its first attempt."""
+        try:
+            attempt = self._answer(unit, self._memory(unit, holdings), holdings).attempt
+        except ModelRejected:
+            return PastTurn(unit.question.text)
+        return PastTurn(attempt.question.text, attempt.sql)
+
+    def _serve(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> pipeline.Served:
         """Answer as the service does, by its own code and its own source of repairs."""
         database = self.world.database(unit.question.database)
-        return pipeline.serve(
-            unit.question,
+        reading = self._read(unit, memory, holdings)
+        served = pipeline.serve(
+            reading.question,
             memory=memory,
             solver=self._solver(unit, memory),
             source=self._source(unit, "engine"),
             database=database,
             sound=self._regime(unit, "engine").accept,
         )
+        return replace(served, answer=_with_calls(reading, served.answer))
 
     def _logged(self, unit: Unit, share: float) -> pipeline.Answer:
         """Give a log's entry instead of an answer: a query, and no word of the question that it was written for."""
@@ -310,3 +340,10 @@ class Performer:
             wording=unit.wording,
             runtime=" + ".join(dict.fromkeys(call.completion.runtime for call in calls if call.completion.runtime)),
         )
+
+
+def _with_calls(reading: Reading, answer: pipeline.Answer) -> pipeline.Answer:
+    """Count the call that read a question as the answer's: it counts in every cost."""
+    if not reading.calls:
+        return answer
+    return replace(answer, attempt=replace(answer.attempt, calls=(*reading.calls, *answer.attempt.calls)))

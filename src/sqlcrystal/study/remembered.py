@@ -7,6 +7,7 @@ from sqlcrystal.errors import ModelError, RecordingMiss
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Check, Database, Solver, Source, Writer
 from sqlcrystal.single_flight import SingleFlight
+from sqlcrystal.solving.following import PastTurn, Reading
 from sqlcrystal.types import (
     Admitted,
     Attempt,
@@ -25,7 +26,8 @@ from sqlcrystal.types import (
 KEPT_ROWS = 5_000
 USUAL_ROWS = 100_000
 QuestionKey: TypeAlias = tuple[str, str]
-Wording: TypeAlias = tuple[str, str, str]
+Wording: TypeAlias = tuple[str, str, str, str]
+Readings: TypeAlias = SingleFlight[tuple[int, Wording, tuple[PastTurn, ...]], Reading]
 REPEATED = (ModelError, RecordingMiss)
 """What failed once fails for all units of the run that need it; it is not sent again until the next run."""
 Attempts: TypeAlias = SingleFlight[tuple[str, int, Wording, tuple[str, ...]], Attempt]
@@ -35,7 +37,7 @@ Cards: TypeAlias = SingleFlight[tuple[str, str, str, str, QuestionKey, str, tupl
 
 def as_asked(question: Question) -> Wording:
     """Identify a question in these words: a paraphrase has the id of the question that it repeats."""
-    return (*question.key, question.text)
+    return (*question.key, question.text, question.evidence)
 
 
 class RememberedSolver:

@@ -21,6 +21,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     """Answered and repaired by the code of the service, by its source and not the arm's."""
     repeats: bool = False
     """Asked anew as often as the study's `reruns` say, under numbers of their own."""
+    in_context: bool = False
+    """Read after the turns before it, where it is one of a dialogue; elsewhere each question is asked as it stands."""
     leaves_out: bool = False
     """Asked without each card of its window in turn, where memory changed the verdict."""
 
@@ -29,8 +31,9 @@ SETTINGS = {
     setting.name: setting
     for setting in (
         Setting(name="attempt", asks="everything", memory="none"),
-        Setting(name="collection", asks="collection", memory="others"),
+        Setting(name="collection", asks="collection", memory="others", in_context=True),
         Setting(name="transfer", asks="held-out", memory="others"),
+        Setting(name="dialogue", asks="held-out", memory="others", in_context=True),
         Setting(name="repair", asks="held-out", memory="others", repairs="oracle"),
         Setting(name="engine-repair", asks="held-out", memory="others", repairs="engine"),
         Setting(name="served", asks="held-out", memory="others", repairs="engine", serves=True),

@@ -34,6 +34,8 @@ class Unit(Struct, frozen=True, kw_only=True):
     seed: int
     question: Question
     """In the words in which it is asked."""
+    earlier: tuple[Question, ...] = ()
+    """The turns of its dialogue that it is read after."""
     wording: int = 0
     """Which paraphrase these words are, from 1 on; 0 is the question itself."""
     repetition: int = 0
@@ -140,20 +142,26 @@ def _units(design: Design, planned: PlannedArm, name: str, splits: Mapping[int, 
         fills = trial_of(planned, seed) if name == TRIAL else None
         cases = splits[seed].held_out if setting.asks == "held-out" else splits[seed].learn
         for repetition in repetitions:
-            for wording, question in _worded(cases, setting):
+            for case, wording, question in _worded(cases, setting):
                 asked = replace(
-                    unit, question=question, wording=wording, repetition=repetition, needs=needs, fills=fills
+                    unit,
+                    question=question,
+                    earlier=case.earlier if setting.in_context else (),
+                    wording=wording,
+                    repetition=repetition,
+                    needs=needs,
+                    fills=fills,
                 )
                 yield from _leaving_out(asked, planned.arm.k if setting.leaves_out else 0)
 
 
-def _worded(cases: Sequence[Case], setting: Setting) -> Iterator[tuple[int, Question]]:
+def _worded(cases: Sequence[Case], setting: Setting) -> Iterator[tuple[Case, int, Question]]:
     """Give the questions as they are asked: in their own words, or in those of each paraphrase."""
     for case in cases:
         if not setting.reworded:
-            yield 0, case.question
+            yield case, 0, case.question
         for number, text in enumerate(case.paraphrases if setting.reworded else (), 1):
-            yield number, replace(case.question, text=text)
+            yield case, number, replace(case.question, text=text)
 
 
 def _leaving_out(unit: Unit, cards: int) -> Iterator[Unit]:
@@ -167,7 +175,7 @@ def _collection(planned: PlannedArm, unit: Unit, split: Split) -> Iterator[Unit]
         needs = (collection_of(planned, unit.seed, number - 1),) if number > 1 else ()
         fills = collection_of(planned, unit.seed, number)
         yield from (
-            replace(unit, question=case.question, repetition=number - 1, needs=needs, fills=fills)
+            replace(unit, question=case.question, earlier=case.earlier, repetition=number - 1, needs=needs, fills=fills)
             for case in split.learn
         )
 

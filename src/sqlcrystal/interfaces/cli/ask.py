@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from sqlcrystal.errors import Contradicted
 from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.cli.options import (
     AnswerId,
@@ -49,6 +50,9 @@ def ask(
     model: Model = None,
     api_key_env: ApiKeyEnv = None,
     by: By = "",
+    follow: Annotated[
+        str, typer.Option("--follow", metavar="ID", help="Go on from an answer: its id or the start of one, or last.")
+    ] = "",
     memory: Annotated[
         bool | None, typer.Option("--memory/--no-memory", help="Force cards in or out.", show_default="as set up")
     ] = None,
@@ -65,11 +69,13 @@ def ask(
     opened = opened_crystal(store, db=db, name=name, model=model, api_key_env=api_key_env, replay=replay)
     with opened as (crystal, database):
         ready_model(crystal.model_spec)
-        answer = crystal.ask(text, database, by=by, memory=memory)
+        answer = crystal.ask(text, database, by=by, follow=follow, memory=memory)
         prices = crystal.prices
     if json:
         print_json(answer.document(trace=trace))
     else:
+        if follow and answer.follows is None:
+            print("a new topic: the answer before was left aside")
         _print(trace_lines(answer) if trace else ())
         _print(answer_lines(answer, rows=rows, prices=prices))
     if answer.error:
@@ -81,12 +87,21 @@ def confirm(
     *,
     by: By = "",
     note: Note = "",
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Also where a near card says otherwise, which is asked about first.")
+    ] = False,
     store: Where = None,
     json: Json = False,
 ) -> None:
     """Vouch for an answer or a proposal: it becomes a card."""
     with opened_crystal(store) as (crystal, _):
-        ruling = crystal.confirm(answer, by=by, note=note)
+        try:
+            ruling = crystal.confirm(answer, by=by, note=note, anyway=anyway)
+        except Contradicted as doubt:
+            if json or not sys.stdin.isatty():
+                raise Contradicted(f"{doubt}: sqlcrystal confirm {answer} --anyway") from None
+            typer.confirm(f"{visible(str(doubt))}. Confirm anyway?", abort=True, err=True)
+            ruling = crystal.confirm(answer, by=by, note=note, anyway=True)
     if json:
         print_json(ruling)
     else:
@@ -193,6 +208,8 @@ def answer_lines(
     answer: "ServedAnswer", *, rows: int = ROWS_SHOWN, prices: "Prices | None" = None, typed: Typed = COMMANDS
 ) -> Iterator[str]:
     """Write the SQL, the rows, the cards and the cost, and a stored query that is offered in its place."""
+    if answer.follows is not None:
+        yield f"read as: {visible(answer.question)}"
     yield visible(answer.sql) if answer.sql else "the reply held no SQL"
     yield from word_lines(answer.words, answer.unasked)
     yield ""
@@ -249,6 +266,8 @@ def ruling_lines(ruling: "Ruling") -> Iterator[str]:
     repeated = "" if ruling.new else " (as was said before)"
     by = visible(ruling.by)
     yield f"{ruling.verdict}: answer {ruling.id} is card {ruling.card} of {ruling.database}, by {by}{repeated}"
+    if ruling.question:
+        yield f"banked as: {visible(ruling.question)}"
     if ruling.replaced:
         yield f"no longer served: card {', '.join(ruling.replaced)}"
     if not ruling.memory:
@@ -269,6 +288,8 @@ def rejection_lines(rejection: "Rejection", *, repair: bool, typed: Typed = COMM
         yield f"no longer served: card {', '.join(rejection.replaced)}"
     proposal = rejection.proposal
     if proposal is not None:
+        if proposal.question:
+            yield f"read as: {visible(proposal.question)}"
         yield f"\nproposed, not yet a card:\n{visible(proposal.sql)}"
         yield from word_lines(proposal.words)
         yield ""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlcrystal.errors import SqlcrystalError
+from sqlcrystal.errors import Contradicted, SqlcrystalError
 from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.cli.ask import (
     Typed,
@@ -22,16 +22,22 @@ if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal, ServedAnswer
     from sqlcrystal.serving.answers import Event
 
+ANYWAY = "anyway"
 HELP = """\
-Ask in words. Of the last answer:
-  /yes            it is right: bank it         /no [NOTE]   it is wrong: propose another
+Ask in words; a question after an answer may go on from it ("and in 2012?"). Of the last answer:
+  /yes [anyway]   it is right: bank it         /no [NOTE]   it is wrong: propose another
   /sql SELECT …   the right SQL: bank it       /trace       what was tried
-Else: /db NAME, FILE or URL   /queue   /help   /quit"""
+Else: /new (another topic)   /db NAME, FILE or URL   /queue   /help   /quit"""
 WORDS = Typed(confirm="/yes", reject="/no [NOTE] or /sql SELECT …", correct="/sql SELECT …", take="/yes {}")
 """What is typed here after an answer."""
 ALSO = {"help": "/help", "?": "/help", "quit": "/quit", "exit": "/quit"}
 """Words that nobody means as a question."""
-STEPS = {"cards": "the model writes SQL", "sql": "running it", "rows": "checking what came back"}
+STEPS = {
+    "read": "looking for cards",
+    "cards": "the model writes SQL",
+    "sql": "running it",
+    "rows": "checking what came back",
+}
 """What is done after each step of an answer."""
 
 
@@ -66,6 +72,7 @@ class Loop:
             "/no": self.reject,
             "/sql": self.correct,
             "/trace": lambda _: trace_lines(self._last()),
+            "/new": self.begin,
             "/db": self.choose,
             "/queue": self.queue,
             "/help": lambda _: [HELP],
@@ -93,18 +100,28 @@ class Loop:
             print("given up", file=sys.stderr)
 
     def ask(self, question: str) -> Iterable[str]:
-        """Answer, and remember the answer for a verdict."""
-        _tell("looking for cards")
+        """Answer, as a question after the last one, and remember the answer for a verdict."""
+        _tell("reading the question" if self.answer else "looking for cards")
         try:
-            answer = self.crystal.ask(question, self.database, on_event=_tell_step)
+            answer = self.crystal.ask(question, self.database, follow=self.answer or "", on_event=_tell_step)
         finally:
             _tell("")
         self.answer, self.proposal, self.database = answer, None, answer.database
         yield from answer_lines(answer, prices=self.crystal.prices, typed=WORDS)
 
-    def confirm(self, name: str) -> Iterable[str]:
-        """Vouch for the one that is named, the proposal, or else the last answer."""
-        return ruling_lines(self.crystal.confirm(name or self.proposal or self._last()))
+    def confirm(self, words: str) -> Iterable[str]:
+        """Vouch for the one that is named, the proposal, or else the last answer; `anyway` against a near card too."""
+        name = words.removesuffix(ANYWAY).strip()
+        try:
+            ruling = self.crystal.confirm(name or self.proposal or self._last(), anyway=words != name)
+        except Contradicted as doubt:
+            return [f"{visible(str(doubt))}: {' '.join(filter(None, ('/yes', name, ANYWAY)))}"]
+        return ruling_lines(ruling)
+
+    def begin(self, question: str) -> Iterable[str]:
+        """Leave the conversation, and ask the first question of another if it is given."""
+        self.answer = self.proposal = None
+        return self.ask(question) if question else ["a new topic"]
 
     def reject(self, note: str) -> Iterable[str]:
         """Let a repair propose another."""

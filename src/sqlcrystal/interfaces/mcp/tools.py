@@ -37,6 +37,13 @@ ASKS = ToolAnnotations(read_only_hint=True, open_world_hint=True)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 Database = Annotated[str | None, Field(description="A name from list_databases; may be left out where there is one.")]
 
+Follow = Annotated[
+    str, Field(description="The id of an earlier answer that the question goes on from; it is then read with it.")
+]
+Anyway = Annotated[
+    bool, Field(description="Also where a near card gives other rows: set it once the person has said that both hold.")
+]
+
 
 def make_server(work: Work, identify: Identify, *, allow_write: bool) -> MCPServer:
     """Make a server with the reading tools, and the judging ones where writes are allowed."""
@@ -89,11 +96,11 @@ def _add_reading(server: MCPServer, work: Work, identify: Identify) -> None:
 
 def _add_asking(server: MCPServer, work: Work, identify: Identify) -> None:
     @_tool(server, ASKS, gives=model_of(ServedAnswer))
-    async def ask(question: str, context: Context, database: Database = None) -> dict[str, Any]:
+    async def ask(question: str, context: Context, database: Database = None, follow: Follow = "") -> dict[str, Any]:
         """Answer a question in plain words: the SQL, its rows, and the confirmed cards it leaned on."""
         door = identify(context)
-        name = await work.read(lambda: door.database(database))
-        answer = await work.ask(door, question, database=name).ended()
+        name = await work.read(lambda: door.database_asked(database, follow))
+        answer = await work.ask(door, question, database=name, follow=follow).ended()
         return answer.limited(ROWS_SHOWN).document()
 
 
@@ -107,10 +114,10 @@ def _add_judging(server: MCPServer, work: Work, identify: Identify) -> None:
         return await work.read(lambda: door.queue(database, limit=limit))
 
     @_tool(server, WRITES, gives=model_of(Ruling))
-    async def confirm(answer_id: str, context: Context, note: str = "") -> Ruling:
+    async def confirm(answer_id: str, context: Context, note: str = "", anyway: Anyway = False) -> Ruling:
         """Vouch for an answer or a proposal in the name of the person you act for: it becomes a card."""
         door = identify(context)
-        ruling = await work.write(lambda: door.confirm(answer_id, note=note))
+        ruling = await work.write(lambda: door.confirm(answer_id, note=note, anyway=anyway))
         work.count_verdict(ruling)
         return ruling
 

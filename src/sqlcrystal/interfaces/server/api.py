@@ -57,6 +57,7 @@ TokenId = Annotated[str, Path(min_length=1, max_length=64, pattern=r"^[a-f0-9]+$
 DatabaseName = Annotated[str, Path(min_length=1, max_length=200)]
 Which = Annotated[str | None, Query(max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=500)]
+AnswerId = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 Effect = Annotated[float, Query(ge=SMALLEST_EFFECT_PP, le=50, description="The lift, in points, that matters to you.")]
 Since = Annotated[str | None, Query(pattern=DATE, description="Only answers given since then.")]
 Text = Annotated[str, Field(max_length=10_000)]
@@ -65,8 +66,8 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"application/json": {}, "text/event-stream": {}},
-        "description": "The answer; with Accept: text/event-stream the events begun, place, cards, sql, rows, "
-        "repaired and done, or error.",
+        "description": "The answer; with Accept: text/event-stream the events begun, place, read, cards, sql, "
+        "rows, repaired and done, or error.",
     }
 }
 
@@ -84,6 +85,8 @@ class AskBody(RequestBody):
 
     question: Annotated[str, Field(min_length=1, max_length=10_000)]
     database: Name | None = None
+    follow: AnswerId | None = None
+    """The answer that the question goes on from."""
     memory: bool | None = None
 
 
@@ -91,6 +94,12 @@ class NoteBody(RequestBody):
     """A verdict's note."""
 
     note: Text = ""
+
+
+class ConfirmBody(NoteBody):
+    """A confirmation; `anyway` also where a near card says otherwise (409)."""
+
+    anyway: bool = False
 
 
 class RejectBody(NoteBody):
@@ -170,9 +179,11 @@ class State(BaseModel):
 @answers.post("/ask", response_model=model_of(ServedAnswer), responses=STREAM)
 async def ask(body: AskBody, request: Request, door: Door, work: Working) -> Response:
     """Answer a question over one database."""
-    database = await work.look(lambda: door.database(body.database))
+    database = await work.look(lambda: door.database_asked(body.database, body.follow or ""))
     streamed = wants_events(request)
-    asked = work.ask(door, body.question, database=database, memory=body.memory, watched=streamed)
+    asked = work.ask(
+        door, body.question, database=database, follow=body.follow or "", memory=body.memory, watched=streamed
+    )
     return event_stream(_events(asked)) if streamed else json_reply(_written(await asked.ended()))
 
 
@@ -211,10 +222,10 @@ async def answer(answer_id: Id, door: Door, work: Working) -> Response:
 
 
 @answers.post("/answers/{answer_id}/confirm", response_model=model_of(Ruling))
-async def confirm(answer_id: Id, door: Door, work: Working, body: NoteBody | None = None) -> Response:
+async def confirm(answer_id: Id, door: Door, work: Working, body: ConfirmBody | None = None) -> Response:
     """Vouch for an answer, or for a proposal by its id: it becomes a card."""
-    note = body.note if body else ""
-    ruling = await work.write(lambda: door.confirm(answer_id, note=note))
+    wish = body or ConfirmBody()
+    ruling = await work.write(lambda: door.confirm(answer_id, note=wish.note, anyway=wish.anyway))
     work.count_verdict(ruling)
     return json_reply(ruling)
 

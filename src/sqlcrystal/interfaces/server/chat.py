@@ -1,7 +1,6 @@
-"""The OpenAI-compatible interface: each database is a model, the last user message is the question."""
+"""The OpenAI-compatible interface: each database is a model, the last user message a question or a verdict."""
 
-import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -9,10 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.errors import NotAQuestion, NotFound, UserError
-from sqlcrystal.escaping import fenced, visible
+from sqlcrystal.errors import NotAQuestion, NotFound
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
+from sqlcrystal.interfaces.server.conversations import Said, goes_on_from, judge, wish_of
+from sqlcrystal.interfaces.server.markdown import in_markdown, plain
 from sqlcrystal.interfaces.server.openai_documents import (
     DONE,
     PING,
@@ -28,11 +28,8 @@ from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.crystal import Crystal
 
 router = APIRouter(prefix="/v1", tags=["chat"], responses=ERRORS)
-ROWS_IN_CHAT = 50
-# What a chat client may turn into a link, an image or HTML, and with it send a value elsewhere.
-_LINKABLE = re.compile(r"[^\W\d_][.:@/]|[.:@/][^\W\d_]")
-"""Clients link addresses and bare names of hosts, whatever is escaped in them; what is code they leave alone."""
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~&:@-])")
+NOTHING = usage_document(0, 0)
+"""The tokens of a reply that no model was asked for."""
 
 
 class ChatMessage(BaseModel):
@@ -74,20 +71,37 @@ async def model(name: str, door: Door, work: Working) -> Response:
 
 @router.post("/chat/completions")
 async def completions(body: ChatBody, door: Door, work: Working) -> Response:
-    """Answer the last user message over the database that `model` names."""
+    """Answer the last user message over the database that `model` names, or take the verdict that it says."""
     database = await work.read(lambda: _database(door, body.model))
-    question = next((turn.text() for turn in reversed(body.messages) if turn.role == "user"), "").strip()
-    if not question:
-        raise UserError("messages: the last user message is the question, and there is none")
-    asked = work.ask(door, question, database=database)
+    wish = wish_of([Said(turn.role, turn.text()) for turn in body.messages])
     replying = Replying(database)
+    follow = await work.look(lambda: goes_on_from(door, wish, database))
+    if follow and wish.is_verdict:
+        said = await judge(work, door, wish)
+        return event_stream(_told(said, replying)) if body.stream else json_reply(replying.whole(said, NOTHING))
+    asked = work.ask(door, wish.text, database=database, follow=follow)
     if body.stream:
         return event_stream(_chunks(asked, replying))
     try:
         answer = _written(await asked.ended())
     except NotAQuestion as said:  # to a chat client the sentence is what the assistant says
-        return json_reply(replying.whole(plain(str(said)), usage_document(0, 0)))
+        return json_reply(replying.whole(plain(said), NOTHING))
     return json_reply(replying.whole(in_markdown(answer), _usage(answer), sqlcrystal=answer))
+
+
+async def _told(text: str, replying: Replying) -> AsyncIterator[bytes]:
+    """Stream what is known already."""
+    yield replying.chunk({"role": "assistant", "content": ""})
+    for piece in _pieces(replying, text, usage=NOTHING):
+        yield piece
+
+
+def _pieces(replying: Replying, text: str, **more: object) -> Iterator[bytes]:
+    """Write a text line by line, and the end."""
+    for line in text.splitlines(keepends=True):
+        yield replying.chunk({"content": line})
+    yield replying.chunk({}, finish="stop", **more)
+    yield DONE
 
 
 async def _chunks(asked: OpenQuestion, replying: Replying) -> AsyncIterator[bytes]:
@@ -96,64 +110,20 @@ async def _chunks(asked: OpenQuestion, replying: Replying) -> AsyncIterator[byte
         if kind == "ping":
             yield PING
         elif kind == "error" and isinstance(asked.error, NotAQuestion):
-            yield replying.chunk({"content": plain(str(asked.error))})
-            yield replying.chunk({}, finish="stop")
-            yield DONE
+            for piece in _pieces(replying, plain(asked.error), usage=NOTHING):
+                yield piece
             return
         elif kind == "error":
             yield server_event(error_document(int(data["status"]), str(data["detail"])))
             return
     answer = _written(asked.given())
     # The SQL is told when it is final: a repair may still replace what the first attempt said.
-    for part in in_markdown(answer).splitlines(keepends=True):
-        yield replying.chunk({"content": part})
-    yield replying.chunk({}, finish="stop", usage=_usage(answer), sqlcrystal=answer)
-    yield DONE
+    for piece in _pieces(replying, in_markdown(answer), usage=_usage(answer), sqlcrystal=answer):
+        yield piece
 
 
 def _written(answer: ServedAnswer) -> dict[str, Any]:
     return answer.limited(ROWS_SHOWN).document()
-
-
-def in_markdown(answer: Mapping[str, Any]) -> str:
-    """An answer as Markdown in which nothing of the database can become a link, an image or HTML."""
-    parts = [fenced(visible(answer["sql"])) if answer["sql"] else "The reply held no SQL."]
-    if answer["words"]:
-        parts.append(plain(answer["words"]) + _unasked(answer["unasked"]))
-    if answer["error"]:
-        parts.append(f"It did not run: {plain(answer['error'])}")
-    elif answer["sql"]:
-        rows = answer["rows"] or []
-        parts.append(_table(answer["columns"], rows[:ROWS_IN_CHAT]))
-        count = answer["row_count"]
-        shown = min(len(rows), ROWS_IN_CHAT)
-        words = f"{count} row{'' if count == 1 else 's'}"
-        parts.append(f"First {shown} of {words}." if count > shown else f"{words}.")
-    used = ", ".join(f"`{card['id'][:8]}`" for card in answer["cards"])
-    parts.append(f"Answer `{answer['id']}`, {'cards used: ' + used if used else 'no cards used'}. Not judged yet.")
-    if answer["audit"]:
-        parts.append("Chance chose this answer to be judged, whatever it says: it waits in the queue until it is.")
-    return "\n\n".join(parts)
-
-
-def _unasked(parts: list[str]) -> str:
-    """Name the parts of the words that no word of the question asks for."""
-    return f" Not asked for: {'; '.join(map(plain, parts))}." if parts else ""
-
-
-def plain(text: object) -> str:
-    """Text that Markdown leaves alone, on one line; as code where a client might make a link of its words."""
-    line = " ".join(visible(str(text)).split())
-    if _LINKABLE.search(line):
-        fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
-        return f"{fence} {line} {fence}".replace("|", "\\|")
-    return _MARKDOWN.sub(r"\\\1", line)
-
-
-def _table(columns: list[str], rows: list[list[Any]]) -> str:
-    head = ["| " + " | ".join(plain(column) or " " for column in columns) + " |", "|" + " --- |" * len(columns)]
-    body = ["| " + " | ".join("NULL" if cell is None else plain(cell) for cell in row) + " |" for row in rows]
-    return "\n".join([*head, *body])
 
 
 def _database(door: Crystal, name: str) -> str:

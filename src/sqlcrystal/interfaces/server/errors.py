@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import Response
 
 from sqlcrystal.errors import (
+    Contradicted,
     Forbidden,
     InfrastructureError,
     ModelError,
@@ -43,6 +44,7 @@ STATUSES: tuple[tuple[type[BaseException], int], ...] = (
     (TooLate, 504),
     (NotFound, 404),
     (Forbidden, 403),
+    (Contradicted, 409),
     (UserError, 422),
     (RecordingMiss, 404),
     (ModelError, 502),

@@ -27,6 +27,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         401: "no token, or one that does not stand",
         403: "the token lacks a scope",
         404: "not here, or not for you",
+        409: "a near card says something else; confirm anyway, or not",
         413: "the body is too large",
         422: "a mistake in the request",
         429: "too many requests",

@@ -30,11 +30,14 @@ END: Step = ("end", {})
 class OpenQuestion:
     """One question under way; its steps wait for the caller, who may leave."""
 
-    def __init__(self, door: "Crystal", question: str, database: str, *, memory: bool | None, watched: bool) -> None:
+    def __init__(
+        self, door: "Crystal", question: str, database: str, *, follow: str, memory: bool | None, watched: bool
+    ) -> None:
         """Give it a ticket."""
         self.door = door
         self.question = question
         self.database = database
+        self.follow = follow
         self.memory = memory
         self.watched = watched
         self.ticket = secrets.token_urlsafe(12)
@@ -112,7 +115,14 @@ class Work:
             raise TooLate(f"it took longer than {self.settings.answer_seconds:g} s and was given up") from None
 
     def ask(
-        self, door: "Crystal", question: str, *, database: str, memory: bool | None = None, watched: bool = True
+        self,
+        door: "Crystal",
+        question: str,
+        *,
+        database: str,
+        follow: str = "",
+        memory: bool | None = None,
+        watched: bool = True,
     ) -> OpenQuestion:
         """Begin to answer for a caller; once begun it goes on when they leave, and before that it is dropped.
 
@@ -122,7 +132,7 @@ class Work:
             raise Stopping("the server is stopping; ask again in a moment")
         queue = self._queue(database)
         queue.check(this_visit().token)
-        asked = OpenQuestion(door, question, database, memory=memory, watched=watched)
+        asked = OpenQuestion(door, question, database, follow=follow, memory=memory, watched=watched)
         asked.steps.put_nowait(("begun", {"ticket": asked.ticket}))
         self._asked[asked.ticket] = asked
         asked.task = asyncio.get_running_loop().create_task(self._answer(asked, queue))
@@ -198,7 +208,9 @@ class Work:
         def work() -> "ServedAnswer":
             asked.begun = time.perf_counter()
             with within(Patience(self.settings.answer_seconds, asked.stop)):
-                return asked.door.ask(asked.question, asked.database, memory=asked.memory, on_event=step)
+                return asked.door.ask(
+                    asked.question, asked.database, follow=asked.follow, memory=asked.memory, on_event=step
+                )
 
         try:
             future = await self._begin(queue, work, lambda ahead: asked.steps.put_nowait(("place", {"ahead": ahead})))

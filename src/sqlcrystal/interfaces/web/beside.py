@@ -21,6 +21,8 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     lines: Sequence[DiffLine]
     table: TableView
     note: str = ""
+    question: str = ""
+    """The question that it answers, where a note made it another."""
     error: str = ""
     words: str = ""
 
@@ -57,6 +59,7 @@ def proposal_of(door: Door, story: AnswerStory, scope: Scope) -> ProposalView | 
         lines=changed_lines(pretty_sql(record.sql or "", story.dialect), pretty_sql(proposal.sql, story.dialect)),
         table=first_rows(result),
         note=proposal.note,
+        question=proposal.question,
         error=result.error,
         words=result.words,
     )

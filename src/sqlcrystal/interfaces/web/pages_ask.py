@@ -41,7 +41,7 @@ async def ask_page(
     if not door.caller.may_anywhere(Scope.ASK) and door.caller.may_anywhere(Scope.JUDGE):
         return RedirectResponse("/queue", status_code=303)
     name = await work.read(lambda: chosen_database(request, door, database, Scope.ASK))
-    values = await work.read(lambda: _ask_values(door, work, name))
+    values = await work.read(lambda: ask_values(door, work, name))
     reply = page(request, "ask.html", **values, view=None, asked=question)
     # A header holds ASCII; a database may be called anything.
     reply.set_cookie(DATABASE_COOKIE, quote(values["database"], safe=""), samesite="strict", httponly=True)
@@ -54,10 +54,11 @@ async def ask_plainly(
     work: Working,
     question: Annotated[str, Form(max_length=4000)],
     database: Annotated[str, Form(max_length=200)],
+    follow: Annotated[str, Form(max_length=64)] = "",
 ) -> Response:
     """Ask without the script: wait, then look at the answer."""
     name = await work.look(lambda: door.database(database))
-    answer = await work.ask(door, question, database=name, watched=False).ended()
+    answer = await work.ask(door, question, database=name, follow=follow, watched=False).ended()
     return RedirectResponse(f"/a/{answer.id}", status_code=303)
 
 
@@ -86,14 +87,15 @@ async def answer_page(
         return reply
     if edit and old:
         view.put(old, new)
-    values = await work.read(lambda: _ask_values(door, work, view.database))
+    values = await work.read(lambda: ask_values(door, work, view.database))
     return page(request, "ask.html", **{**values, "database_action": "/"}, view=view, asked="", editing=edit)
 
 
 # ── what the Ask page shows around an answer ─────────────────────────────────────────────────────────────────────────
 
 
-def _ask_values(door: Door, work: Work, database: str) -> dict[str, Any]:
+def ask_values(door: Door, work: Work, database: str) -> dict[str, Any]:
+    """Gather what stands around an answer."""
     cards = door.cards(database, status=CardStatus.ACTIVE)
     examples, source = _examples(door, database, [card.question.text for card in cards])
     return {

@@ -14,7 +14,7 @@ from sqlcrystal.errors import NotFound, UserError
 from sqlcrystal.escaping import csv_cell
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import Id
-from sqlcrystal.interfaces.server.chat import plain
+from sqlcrystal.interfaces.server.markdown import plain
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.rendering import fragment
 from sqlcrystal.interfaces.web.tables import first_rows

@@ -7,12 +7,14 @@ from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Scope
+from sqlcrystal.errors import Contradicted
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import Id
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
+from sqlcrystal.interfaces.web.pages_ask import ask_values
 from sqlcrystal.interfaces.web.pages_queue import queue_address
-from sqlcrystal.interfaces.web.rendering import fragment, waiting_in
+from sqlcrystal.interfaces.web.rendering import fragment, page, waiting_in
 from sqlcrystal.interfaces.web.views import answer_view
 from sqlcrystal.serving.documents import Ruling
 
@@ -46,9 +48,18 @@ async def confirm(
     work: Working,
     queue: InQueue,
     proposal: Annotated[str, Form(max_length=64)] = "",
+    anyway: bool = Form(default=False),
 ) -> Response:
-    """Vouch for an answer, or for what was proposed in its place."""
-    ruling = await work.write(lambda: door.confirm(proposal or answer_id))
+    """Vouch for an answer, or for what was proposed in its place; where a near card says otherwise, ask first."""
+    try:
+        ruling = await work.write(lambda: door.confirm(proposal or answer_id, anyway=anyway))
+    except Contradicted as doubt:
+        said = str(doubt)
+        view = await answer_view(work, door, answer_id, scope=Scope.JUDGE, contradicted=said)
+        if "x-fragment" in request.headers:
+            return fragment("_answer.html", view=view, fresh=True)
+        values = await work.read(lambda: ask_values(door, work, view.database))
+        return page(request, "ask.html", **{**values, "database_action": "/"}, view=view, asked="")
     return await _after(request, door, work, queue, ruling)
 
 

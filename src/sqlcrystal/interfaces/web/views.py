@@ -25,6 +25,7 @@ from sqlcrystal.interfaces.web.text import (
 )
 from sqlcrystal.serving.answers import sureness
 from sqlcrystal.serving.demo import WITH_OTHER_CARDS, WITHOUT_CARDS, WITHOUT_PROFILE
+from sqlcrystal.serving.documents import PastAnswer
 from sqlcrystal.serving.stories import AnswerStory, CardInUse
 from sqlcrystal.types import Episode, Failure, Rows
 
@@ -45,13 +46,20 @@ class Step(Struct, frozen=True):
 
 
 async def answer_view(
-    work: Work, door: Door, answer: str, *, scope: Scope = Scope.ASK, page: int = 1, trouble: str = ""
+    work: Work,
+    door: Door,
+    answer: str,
+    *,
+    scope: Scope = Scope.ASK,
+    page: int = 1,
+    trouble: str = "",
+    contradicted: str = "",
 ) -> "AnswerView":
     """Read an answer for a page; where SQL is run for it, that stands in the line of its database like all SQL."""
     story = await work.read(lambda: door.answer_story(answer, scope))
 
     def make() -> AnswerView:
-        return AnswerView(door, story, page=page, trouble=trouble)
+        return AnswerView(door, story, page=page, trouble=trouble, contradicted=contradicted)
 
     if story.proposal_runnable or not holds_page(story, page):
         return await work.run(story.record.database, make)
@@ -61,9 +69,13 @@ async def answer_view(
 class AnswerView:
     """One answer on the page: read from the store, so that a reload asks nothing again."""
 
-    def __init__(self, door: Door, story: AnswerStory, *, page: int = 1, trouble: str = "") -> None:
-        """Read what the page needs; `trouble` says why a repair could not be looked for."""
+    def __init__(
+        self, door: Door, story: AnswerStory, *, page: int = 1, trouble: str = "", contradicted: str = ""
+    ) -> None:
+        """Read what the page needs; `trouble` says why there is no repair, `contradicted` which card is against it."""
         self._record = record = story.record
+        self.asked = record.asked
+        self.thread = [_turn(past) for past in story.thread] if len(story.thread) > 1 else []
         self.id, self.database, self.question = record.id, record.database, record.question
         self.dialect = story.dialect
         self.names = schema_names(story.tables)
@@ -74,7 +86,7 @@ class AnswerView:
         self.editable = self.sql
         self.verdict = story.verdict
         self.person = door.caller.person
-        self._trouble = trouble
+        self._trouble, self._contradicted = trouble, contradicted
         self._episode = None if record.learned is not None else story.trace  # nobody repaired what was run
         self.cards = [_used_card(used) for used in story.cards]
         self.exchanged = story.exchanged
@@ -135,9 +147,14 @@ class AnswerView:
         return sureness(self._record.confidence)
 
     @property
+    def asked_first(self) -> bool:
+        """Tell whether the page shows the card that speaks against it, so that a confirmation is one in spite of it."""
+        return bool(self._contradicted) or self.conflict is not None
+
+    @property
     def sound(self) -> bool:
         """Tell whether nothing speaks against confirming it at once."""
-        return bool(self.row_count) and not self.error and not self.repaired and self.conflict is None
+        return bool(self.row_count) and not self.error and not self.repaired and not self.asked_first
 
     @cached_property
     def corrected_lines(self) -> list[DiffLine]:
@@ -226,6 +243,8 @@ class AnswerView:
     @property
     def notice(self) -> str:
         """Tell what a person should know before they judge."""
+        if self._contradicted:
+            return self._contradicted
         if self._trouble:
             return f"No repair could be looked for: {self._trouble}"
         if self.replayed and self.cards:
@@ -293,6 +312,11 @@ class AnswerView:
             return "This answer was given without cards, as was asked."
         share = f"{100 * self._record.share:g} % of questions"
         return f"This answer was given without cards, to measure what they are worth ({share})."
+
+
+def _turn(past: PastAnswer) -> dict[str, str]:
+    asked = past.follows.asked if past.follows is not None else past.question
+    return {"id": past.id, "asked": asked, "state": past.verdict or "waiting"}
 
 
 def _near_values(door: Door, view: AnswerView, scope: Scope) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from sqlcrystal.study.report import (
     cost_tables,
     decision_tables,
     design_tables,
+    dialogue_tables,
     gate_tables,
     mechanism_tables,
     model_tables,
@@ -94,6 +95,12 @@ VALUE = (
         "Banked questions in other words",
         "the settings paraphrase, paraphrase-others or paraphrase-none of the default arm",
         value_tables.paraphrases,
+    ),
+    TableSpec(
+        "dialogue",
+        "Dialogues, with what came before and without",
+        "a benchmark of dialogues, and the setting dialogue",
+        dialogue_tables.dialogue_table,
     ),
     TableSpec(
         "known",

@@ -19,6 +19,7 @@ FACTOR_ROWS = {
 }
 SETTING_NAMES = {
     "transfer": "held-out transfer",
+    "dialogue": "held-out, read after the turns before",
     "repair": "on-demand repair (P_K)",
     "engine-repair": "repair on the engine's signs (P_E)",
     "served": "answered and repaired as the service does",

@@ -76,7 +76,7 @@ async function findAgain(form, question, begun, made, signal) {
   for (let tries = 0; tries < Number(made.dataset.limit) / 2 && !signal.aborted; tries += 1) {
     await new Promise((resolve) => { setTimeout(resolve, 2000); });
     const reply = await fetch(`/api/answers?limit=10&database=${encodeURIComponent(form.dataset.database)}`, { signal }).catch(() => null);
-    const found = reply && reply.ok ? (await reply.json()).find((past) => past.question === question.trim() && Date.parse(past.at) >= begun - 2000) : null;
+    const found = reply && reply.ok ? (await reply.json()).find((past) => (past.follows ? past.follows.asked : past.question) === question.trim() && Date.parse(past.at) >= begun - 2000) : null;
     if (found) return found.id;
   }
   throw new Error("The connection ended before the answer did; look in History.");
@@ -100,6 +100,7 @@ async function follow(answer, made, progress, known) {
   for await (const [kind, data] of events(answer.body.getReader())) {
     if (kind === "begun") known.ticket = data.ticket;
     else if (kind === "place") find(".place", made).textContent = data.ahead ? `${data.ahead} ahead of you` : "";
+    else if (kind === "read") { const read = find(".read", made); read.hidden = false; read.textContent = data.follows ? `Read as: ${data.question}` : "A new topic"; }
     else if (kind === "cards") { progress.reach("sql"); usedCards(data.cards); find(".used", made).textContent = data.cards.length ? `with ${data.cards.length} card${data.cards.length === 1 ? "" : "s"}` : "no cards used"; }
     else if (kind === "sql") { progress.reach("rows"); if (data.sql) { find(".sql pre", made).textContent = data.sql; say("SQL ready"); } }
     else if (kind === "rows") { progress.reach("repaired"); setTimeout(() => draft(data, made), DRAFT_AFTER); }
@@ -122,7 +123,8 @@ async function ask(form) {
   });
   progress.reach("cards");
   try {
-    const body = JSON.stringify({ question, database: form.dataset.database, memory: { yes: true, no: false }[form.dataset.memory || form.dataset.usual] ?? null });
+    const goesOn = find("[name=follow]", form), earlier = goesOn && goesOn.checked && goesOn.value ? goesOn.value : null;
+    const body = JSON.stringify({ question, follow: earlier, database: form.dataset.database, memory: { yes: true, no: false }[form.dataset.memory || form.dataset.usual] ?? null });
     const answer = await fetched("/api/ask", { method: "POST", body, signal: mine.signal, headers: { "Content-Type": "application/json", Accept: "text/event-stream" } });
     const id = await follow(answer, made, progress, known).catch((error) => { if (error instanceof Told || mine.signal.aborted) throw error; return ""; });
     await show(id || await findAgain(form, question, begun, made, mine.signal), form);
@@ -158,6 +160,8 @@ async function show(id, form) {
   field.value = "";
   field.style.height = "";
   field.placeholder = field.placeholder.replace("a question", "something else");
+  const goesOn = find("[name=follow]", form);
+  if (goesOn) { goesOn.value = id; goesOn.closest("label").hidden = false; }
   find("h1", placed).focus({ preventScroll: true });
   say((find(".rows-head h2", placed) || find(".banner.bad p", placed) || find("h1", placed)).textContent);
   const side = find("#side");
