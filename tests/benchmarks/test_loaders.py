@@ -115,7 +115,7 @@ def test_a_secret_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_an_unknown_benchmark_names_the_choices() -> None:
-    with pytest.raises(ConfigError, match="benchmark: unknown value 'brid'; choose from bird, minidev"):
+    with pytest.raises(ConfigError, match="benchmark: unknown value 'brid'; choose from bird, cosql, minidev"):
         load_benchmark("brid")
 
 
