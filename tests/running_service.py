@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from cardbox import HashingEmbedder
-from shop import PROBE, RIGHT, WRONG, build, fenced
+from shop import PROBE, PROFILE, RIGHT, WRONG, build, fenced
 from sqlcrystal.bank import Scope
 from sqlcrystal.config.team import DatabaseEntry, TeamFile
 from sqlcrystal.interfaces.server.settings import ServerSettings
@@ -29,8 +29,8 @@ KINDS = {
 
 
 def replying(messages: Sequence[Message], _: Sampling) -> str:
-    """Wrong at first where no card shows the kind; a table on request, hostile rows on request."""
-    system, asked = messages[0].content, messages[-1].content
+    """Wrong at first where no card shows the kind, whatever the profile says; a table or hostile rows on request."""
+    system, asked = messages[0].content, PROFILE.sub("", messages[-1].content)
     if "debugging" in system or "Explore first" in system:
         return fenced(PROBE)
     if "price of every item" in asked:
@@ -93,7 +93,7 @@ def listening(app: Any) -> Iterator[str]:
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=5)
-    server = PatientServer(config, app.state.settings)
+    server = PatientServer(config, getattr(app.state, "settings", ServerSettings()))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:

@@ -32,9 +32,11 @@ class Door(NamedTuple):
     who: str
     json: dict[str, Any] | None = None
     form: dict[str, str] | None = None
+    upload: str = ""
 
 
 CHAT = {"model": "shop", "messages": [{"role": "user", "content": ASKED}]}
+LOG = "SELECT COUNT(*) FROM item;"
 TOOL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 DOORS = (
     Door("GET", "/health", EVERYONE),
@@ -54,6 +56,8 @@ DOORS = (
     Door("POST", "/api/answers/{answer}/correct", JUDGE, json={"sql": "SELECT 2"}),
     Door("POST", "/api/answers/{answer}/reject", JUDGE, json={"repair": False}),
     Door("POST", "/api/answers/{judged}/undo", JUDGE),
+    Door("POST", "/api/confirm", JUDGE, json={"answers": ["{answer}"]}),
+    Door("POST", "/api/learn", MANAGE, json={"database": "shop", "name": "log.sql", "text": LOG}),
     Door("POST", "/api/run", ASK, json={"sql": "SELECT 1", "database": "shop"}),
     Door("GET", "/api/queue?database=shop", JUDGE),
     Door("GET", "/api/cards?database=shop", ASK),
@@ -79,6 +83,9 @@ DOORS = (
     Door("POST", "/a/{judged}/undo", JUDGE),
     Door("POST", "/run", ASK, form={"sql": "SELECT 1", "database": "shop"}),
     Door("GET", "/queue", ANYBODY),
+    Door("GET", "/queue/log", ANYBODY),
+    Door("POST", "/queue/log", JUDGE, form={"database": "shop", "answer": "{answer}"}),
+    Door("POST", "/queue/learn", MANAGE, form={"database": "shop"}, upload=LOG),
     Door("GET", "/bank", ANYBODY),
     Door("POST", "/bank", MANAGE, form={"action": "disable", "database": "shop", "card": "{card}"}),
     Door("POST", "/bank/revoke", MANAGE, form={"database": "shop", "by": "nobody"}),
@@ -142,15 +149,18 @@ def knock(service: Service, door: Door, kind: str, names: dict[str, str]) -> htt
     headers = {"Accept": "application/json, text/event-stream" if door.path == "/mcp" else "application/json"}
     headers |= {"Sec-Fetch-Site": "same-origin"}
     body = {**door.json, "person": new_name()} if door.json and "person" in door.json else door.json
+    if body and "answers" in body:
+        body = {"answers": [answer.format(**names) for answer in body["answers"]]}
     form |= {"person": new_name()} if "person" in form else {}
+    files = {"file": ("log.sql", door.upload)} if door.upload else None
     with service.client(kind) as client:
-        return client.request(door.method, path, json=body, data=form or None, headers=headers)
+        return client.request(door.method, path, json=body, data=form or None, files=files, headers=headers)
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: f"{door.method} {door.path}")
 def test_a_door_opens_for_whoever_its_table_names_and_nobody_else(service: Service, door: Door) -> None:
     for kind in KINDS:
-        reply = knock(service, door, kind, things(service) if "{" in door.path or door.form else {})
+        reply = knock(service, door, kind, things(service) if "{" in f"{door.path}{door.json}" or door.form else {})
         opened = reply.status_code in {200, 201, 204, 303}
         assert opened is (kind in MAY[door.who]), f"{kind or 'no token'}: {reply.status_code} {reply.text[:300]}"
         if kind in {"", "invented", "revoked"} and not opened:

@@ -34,7 +34,9 @@ def begun(crystal: DemoCrystal) -> DemoCrystal:
 
 
 def test_a_question_outside_the_recording_says_how_to_get_a_model(begun: DemoCrystal) -> None:
-    with pytest.raises(ModelRejected, match=r"Not in the recording.*sqlcrystal model pull"):
+    with pytest.raises(
+        ModelRejected, match=r"Not in the recording.*says how to connect a model that answers any question"
+    ):
         begun.ask("What is the meaning of life?", "hangar", memory=True)
 
 

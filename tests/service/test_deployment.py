@@ -119,7 +119,7 @@ def banked(crystal: Crystal) -> list[str]:
 
 def test_a_backup_of_a_sqlite_store_restores_what_was_confirmed(tmp_path: Path) -> None:
     store, backup = tmp_path / "team.db", tmp_path / "backup.db"
-    with two_shops(tmp_path, ScriptedModel(["```sql\nSELECT 2\n```"] * 2), str(store)) as crystal:
+    with two_shops(tmp_path, ScriptedModel(lambda *_: fenced("SELECT 2")), str(store)) as crystal:
         crystal.confirm(crystal.ask(ASKED, "shop"), by="ada")
         expected = banked(crystal)
         with sqlite3.connect(store) as source, sqlite3.connect(backup) as target:  # as `.backup` does, while serving
@@ -139,7 +139,7 @@ def test_a_dump_of_a_postgresql_store_restores_what_was_confirmed(tmp_path: Path
     with running_postgres() as server:
         tools = tools_of(server)
         store, dump = new_postgres_database(server, "kept"), tmp_path / "backup.dump"
-        with two_shops(tmp_path, ScriptedModel(["```sql\nSELECT 2\n```"] * 2), store) as crystal:
+        with two_shops(tmp_path, ScriptedModel(lambda *_: fenced("SELECT 2")), store) as crystal:
             crystal.confirm(crystal.ask(ASKED, "shop"), by="ada")
             expected = banked(crystal)
             run(tools / "pg_dump", "--format=custom", f"--file={dump}", store)
