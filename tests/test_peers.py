@@ -91,7 +91,7 @@ def test_ours_is_asked_through_the_endpoint_and_its_calls_are_counted_under_its_
         assert talking.ask("answer", question="How many hardware items are there?") == {"sql": RIGHT}
         assert "refused" in talking.ask("run", sql="DROP TABLE item")["error"].lower()
         talking.end()
-    (call,) = model.taken("k-1")
+    call, *_ = model.taken("k-1")
     assert "How many hardware items are there?" in call.messages[-1].content
     assert call.sampling.max_tokens == 384
     assert not model.taken("k-1")

@@ -72,6 +72,7 @@ def test_one_command_leads_from_nothing_to_an_answer(run: Run, model: str, folde
         "card": "",
         "checked": "",
         "repaired": True,
+        "follows": None,
         "confidence": document["confidence"],
         "calls": 3,
         "prompt_tokens": 21,

@@ -70,9 +70,3 @@ def test_a_misspelt_value_is_mended_without_asking_the_model_again(tmp_path: Pat
     assert (answer.sql, answer.rows) == ("SELECT price FROM item WHERE name = 'Bolt'", ((120,),))
     assert len(model.prompts) == 2  # the two views, and no repair
 
-
-def test_where_values_may_not_leave_a_misspelt_value_is_mended_and_none_is_shown(tmp_path: Path) -> None:
-    model = ScriptedModel(lambda *_: fenced("SELECT price FROM item WHERE name = 'bolt'"))
-    with opened(tmp_path, model, values="never") as crystal:
-        assert crystal.ask("What does a bolt cost?").rows == ((120,),)
-    assert not any("Bolt" in prompt_text(prompt) for prompt in model.prompts)

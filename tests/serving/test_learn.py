@@ -204,4 +204,4 @@ def test_the_command_tells_what_a_log_came_to_and_its_progress_on_standard_error
     assert "shop: 11 statements, 5 queries that differ" in second.out
     assert f"1\t{Reason.WRITES}\tlog.sql:8" in second.out
     assert "     1  tried before" in second.out
-    assert [line.split("\t")[2:4] for line in queue.out.splitlines()[1:]] == [["0", "3"], ["0", "2"]]
+    assert [line.split("\t")[3:5] for line in queue.out.splitlines()[1:]] == [["0", "3"], ["0", "2"]]

@@ -322,7 +322,7 @@ def test_without_an_audit_no_audited_lift_is_given(tmp_path: Path) -> None:
 def test_nothing_held_out_is_said_to_compare_nothing(tmp_path: Path) -> None:
     value = service(tmp_path / "s.db", right_with=8, with_=10, right_without=0, without=0, share=0.0)
     assert (value.lift_pp, value.enough, value.needed) == (None, False, None)
-    assert "set hold_out" in value.says
+    assert "hold_out in sqlcrystal.toml" in value.says
 
 
 def test_a_card_that_stands_in_wrong_answers_is_named_as_harmful(tmp_path: Path) -> None:

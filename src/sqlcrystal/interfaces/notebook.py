@@ -36,7 +36,7 @@ class Asking:
     def ask(self, line: str, cell: str | None = None) -> ServedAnswer:
         """Answer the cell's question, or without a cell the line's; the notebook shows the answer as a table."""
         options, words = self._line.parse_known_args(_words(line))
-        crystal, database = self._crystal(options.db, options.model, options.store)
+        crystal, database = self._crystal(options.db, options.model, vars(options)["store"])
         question = cell if cell is not None and cell.strip() else " ".join(words)
         if cell is not None and cell.strip() and words:
             raise UserError(f"{words[0]!r}: not an option; {USAGE}")

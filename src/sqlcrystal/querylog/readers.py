@@ -12,6 +12,7 @@ import msgspec
 import yaml
 
 from sqlcrystal.databases.parsing import MAX_CHARACTERS, Unparsable, tokenize
+from sqlcrystal.databases.engines import engine_of
 from sqlcrystal.errors import DataError, UserError
 from sqlcrystal.protocols import Database
 from sqlcrystal.querylog.records import LONGEST_PLACE, Found, LoggedQuery, Reason, Refused
@@ -32,6 +33,10 @@ _STATEMENTS = (
     "SELECT query, calls FROM pg_stat_statements"
     " WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY calls DESC, query"
 )
+
+KEEPS_STATISTICS = ("postgres", "postgresql")
+"""Engines that count the queries they run."""
+
 
 
 def read_log(path: Path, dialect: str) -> Iterator[Found]:
@@ -71,7 +76,7 @@ def read_text(text: str, name: str, dialect: str) -> Iterator[Found]:
 
 def read_server(database: Database) -> Iterator[Found]:
     """Read what a PostgreSQL server counted of this database; parameters stand in the place of literals there."""
-    if database.dialect != "postgres":
+    if engine_of(database.dialect).name not in KEEPS_STATISTICS:
         raise UserError(f"{PG_STATEMENTS}: only PostgreSQL keeps it, and {database.name} is {database.dialect}")
     rows = database.execute(_STATEMENTS)
     if isinstance(rows, Failure):

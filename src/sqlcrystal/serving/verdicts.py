@@ -1,5 +1,7 @@
 """Verdicts on answers: confirm, correct, reject. Only a person's word, an assertion or a check makes a card."""
 
+import re
+
 from msgspec.structs import replace
 
 from sqlcrystal.admission.verifiers import UserConfirmation
@@ -26,6 +28,9 @@ from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Attempt, CardId, CardStatus, Episode, Failure, Rows
 from sqlcrystal.writing.card import Verbatim
+
+NUMBER = re.compile(r"\d+")
+
 
 
 def confirm_answer(
@@ -71,7 +76,12 @@ def _ask_first(workspace: Workspace, record: AnswerRecord, name: str, sql: str) 
     recalled = workspace.retriever_of(opened.name).retrieve(question, workspace.bank, k=LOOKED_AT)
     before = [turn.question for turn in turns_until(workspace, workspace.store.answers.get(record.id))]
     known = {question_key(text) for text in (question.text, *before)}
-    near = tuple(each for each in recalled if question_key(each.card.question.text) not in known)
+    near = tuple(
+        each
+        for each in recalled
+        if question_key(each.card.question.text) not in known
+        and NUMBER.findall(each.card.question.text) == NUMBER.findall(question.text)  # another number, another question
+    )
     if not near or near[0].score < NEAR:
         return
     execution = opened.database.execute(sql)
