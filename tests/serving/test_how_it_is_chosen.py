@@ -69,4 +69,3 @@ def test_a_misspelt_value_is_mended_without_asking_the_model_again(tmp_path: Pat
         answer = crystal.ask("What does a bolt cost?")
     assert (answer.sql, answer.rows) == ("SELECT price FROM item WHERE name = 'Bolt'", ((120,),))
     assert len(model.prompts) == 2  # the two views, and no repair
-

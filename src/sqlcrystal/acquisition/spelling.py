@@ -48,4 +48,3 @@ class SpelledThenLook(NamedSource):
     def calls_in(self, rounds: float) -> float:
         """Count what the repair takes."""
         return self.rest.calls_in(rounds)
-

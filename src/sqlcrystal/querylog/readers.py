@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from sqlcrystal.databases.parsing import MAX_CHARACTERS, Unparsable, tokenize
 from sqlcrystal.databases.engines import engine_of
+from sqlcrystal.databases.parsing import MAX_CHARACTERS, Unparsable, tokenize
 from sqlcrystal.errors import DataError, UserError
 from sqlcrystal.protocols import Database
 from sqlcrystal.querylog.records import LONGEST_PLACE, Found, LoggedQuery, Reason, Refused
@@ -36,7 +36,6 @@ _STATEMENTS = (
 
 KEEPS_STATISTICS = ("postgres", "postgresql")
 """Engines that count the queries they run."""
-
 
 
 def read_log(path: Path, dialect: str) -> Iterator[Found]:

@@ -32,7 +32,6 @@ from sqlcrystal.writing.card import Verbatim
 NUMBER = re.compile(r"\d+")
 
 
-
 def confirm_answer(
     workspace: Workspace, record: AnswerRecord, *, by: str, note: str = "", anyway: bool = False
 ) -> Ruling:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fastapi import FastAPI, HTTPException, Request
-from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from sqlcrystal.errors import (
@@ -69,8 +69,10 @@ Reply: TypeAlias = Callable[[Request, int, object, dict[str, str] | None], Respo
 """How a door tells a status, a line of words and headers."""
 
 
-def add_errors(app: FastAPI, reply: Reply) -> None:
+def add_errors(app: Starlette, reply: Reply) -> None:
     """Give every error the shape that its door has for errors."""
+
+    from fastapi.exceptions import RequestValidationError  # MCP over stdio needs the table without a web framework
 
     async def of_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, StarletteHTTPException)
@@ -88,7 +90,6 @@ def add_errors(app: FastAPI, reply: Reply) -> None:
         return reply(request, 422, words, None)
 
     app.add_exception_handler(StarletteHTTPException, of_http)
-    app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, of_shape)
     for kind in EXPECTED:
         app.add_exception_handler(kind, of_work)
