@@ -174,7 +174,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
     def withheld(self) -> "Result":
         """Leave out every cell, and the figures that a statement can make spell out a cell."""
-        return Result(row_count=min(self.row_count, 1), error=DOES_NOT_RUN if self.error else "", words=self.words)
+        return Result(row_count=min(self.row_count, 1), error=DOES_NOT_RUN if self.error else "")
 
 
 # ── verdicts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
