@@ -19,11 +19,10 @@ from sqlcrystal.ledger.records import read_ledger
 from sqlcrystal.models.recorded import Peeking
 from sqlcrystal.planning.foresight import Foresight, foresee
 from sqlcrystal.protocols import Embedder, LanguageModel
-from sqlcrystal.study.design import gate_of
-from sqlcrystal.study.holdings import Holdings
+from sqlcrystal.study.design import SETTINGS, gate_of
+from sqlcrystal.study.memories import Holdings
 from sqlcrystal.study.opening import Opened, open_study
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.study.units import Batch, Unit
 from sqlcrystal.writing.card import estimate_tokens
 

@@ -15,10 +15,10 @@ from sqlcrystal.measurement.confidence import traits
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.following import PastTurn, Reading, Rewriter
-from sqlcrystal.study.design import PlannedArm, gate_of
-from sqlcrystal.study.holdings import BankedEpisode, Filled, Performed
-from sqlcrystal.study.memories import Memories
-from sqlcrystal.study.remembered import (
+from sqlcrystal.study.design import SETTINGS, PlannedArm, gate_of
+from sqlcrystal.study.memories import BankedEpisode, Filled, Memories, Performed
+from sqlcrystal.study.units import Unit
+from sqlcrystal.study.world import (
     REPEATED,
     Attempts,
     Cards,
@@ -28,11 +28,9 @@ from sqlcrystal.study.remembered import (
     RememberedSolver,
     RememberedSource,
     RememberedWriter,
+    World,
     as_asked,
 )
-from sqlcrystal.study.setting import SETTINGS
-from sqlcrystal.study.units import Unit
-from sqlcrystal.study.world import World
 from sqlcrystal.types import Attempt, CardId, Question, Sampling
 from sqlcrystal.writing.modes import modes
 

@@ -16,7 +16,7 @@ from sqlcrystal.engines.worker_pool import Done, WorkerPool
 from sqlcrystal.errors import InfrastructureError, ModelRefusedAccess, ModelRejected, RecordingMiss, SqlcrystalError
 from sqlcrystal.ledger.log import Logs
 from sqlcrystal.ledger.records import Outcome
-from sqlcrystal.study.holdings import Holding, Holdings, Performed
+from sqlcrystal.study.memories import Holding, Holdings, Performed
 from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.study.units import Batch, Collection, Unit

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from sqlcrystal.benchmarks.cases import Case
 from sqlcrystal.benchmarks.split import Split
-from sqlcrystal.study.design import TRIAL, Design, PlannedArm, matched_arm, trial_arm
-from sqlcrystal.study.setting import SETTINGS, Setting
+from sqlcrystal.study.design import SETTINGS, TRIAL, Design, PlannedArm, Setting, matched_arm, trial_arm
 from sqlcrystal.types import Question
 
 

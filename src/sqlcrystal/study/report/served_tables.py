@@ -7,10 +7,9 @@ from sqlcrystal.ledger.records import Arm, Outcome, Side
 from sqlcrystal.measurement.confidence import Example, calibration, cross_fitted
 from sqlcrystal.study.report.arm_rows import label, told
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.glossary import described
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.value_tables import sample
-from sqlcrystal.study.report.wording import NONE, number, percent
+from sqlcrystal.study.report.wording import NONE, described, number, percent
 
 SERVED = "served"
 MOST_GROUPS = 10
