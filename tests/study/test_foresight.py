@@ -4,7 +4,7 @@ import pytest
 
 from sqlcrystal.benchmarks.cases import Case
 from sqlcrystal.benchmarks.split import Split
-from sqlcrystal.planning.foresight import foresee
+from sqlcrystal.planning.power import foresee
 from sqlcrystal.types import Question
 
 

@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 from sqlcrystal.config import PLACES, StudyFile
 from sqlcrystal.config.bundled import KEPT_STUDY
 from sqlcrystal.errors import DataError
-from sqlcrystal.ledger.whole_files import write_whole
+from sqlcrystal.ledger.records import write_whole
 
 RECORDING = "recording.sqlite"
 LOCK = "run.lock"

@@ -1,4 +1,4 @@
-"""The ledger: the facts of one study, from which every table, figure and sentence of a report is generated.
+"""The ledger: the facts of one study, from which a report is generated, in files that are whole or not there.
 
 Its rows, a hundred thousand and more, are kept out of the garbage collector (gc=False), which would walk all of them
 again and again while they are read: they cannot form cycles.
@@ -11,8 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
-from sqlcrystal.ledger.whole_files import write_whole
 from sqlcrystal.types import CardId
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write beside the file first, then take its place in one step."""
+    fresh = path.with_name(path.name + ".tmp")
+    fresh.write_bytes(content)
+    fresh.replace(path)
+    return path
 
 
 class Arm(Struct, frozen=True, kw_only=True):

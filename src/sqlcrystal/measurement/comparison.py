@@ -8,14 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlcrystal.measurement import clusters
-from sqlcrystal.measurement.intervals import DEFAULT_METHOD, RESAMPLES, Interval, student
-from sqlcrystal.measurement.multiplicity import holm
+from sqlcrystal.measurement.clusters import DEFAULT_METHOD, RESAMPLES, Interval, student
 from sqlcrystal.measurement.outcomes import NO_SEED, ArmScores, PairedOutcomes, QuestionTable
 from sqlcrystal.measurement.statistics import (
     Estimate,
     detectable,
     detectable_ends,
     difference,
+    holm,
     mcnemar_p,
     question_level,
     sign_flip_p,

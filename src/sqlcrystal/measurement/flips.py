@@ -11,8 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
-from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
-from sqlcrystal.measurement.rows import JudgedQuestion
+from sqlcrystal.measurement.outcomes import JudgedQuestion, PairedOutcomes, paired
 from sqlcrystal.measurement.statistics import mcnemar_p
 from sqlcrystal.types import CardId
 

@@ -9,10 +9,8 @@ from msgspec import Struct
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.measurement import clusters
-from sqlcrystal.measurement.clusters import Floats
-from sqlcrystal.measurement.intervals import DEFAULT_METHOD, RESAMPLES, percentile, two_stage_totals
-from sqlcrystal.measurement.outcomes import QuestionTable, question_table
-from sqlcrystal.measurement.rows import JudgedQuestion
+from sqlcrystal.measurement.clusters import DEFAULT_METHOD, RESAMPLES, Floats, percentile, two_stage_totals
+from sqlcrystal.measurement.outcomes import JudgedQuestion, QuestionTable, question_table
 from sqlcrystal.measurement.statistics import check_method
 
 Shape = Literal["bounded", "outside", "unbounded"]

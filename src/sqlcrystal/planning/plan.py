@@ -17,7 +17,7 @@ from sqlcrystal.config import StudyFile
 from sqlcrystal.errors import DataError, RecordingMiss
 from sqlcrystal.ledger.records import read_ledger
 from sqlcrystal.models.recorded import Peeking
-from sqlcrystal.planning.foresight import Foresight, foresee
+from sqlcrystal.planning.power import Foresight, foresee
 from sqlcrystal.protocols import Embedder, LanguageModel
 from sqlcrystal.study.design import SETTINGS, gate_of
 from sqlcrystal.study.memories import Holdings

@@ -15,7 +15,7 @@ from sqlcrystal.consumption.memory import BankMemory, CardOrder
 from sqlcrystal.consumption.retriever import Reach
 from sqlcrystal.ledger.log import LogLine
 from sqlcrystal.ledger.records import BankedCard, Outcome
-from sqlcrystal.measurement.cause import harmful
+from sqlcrystal.measurement.attribution import harmful
 from sqlcrystal.protocols import Embedder, Retriever
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.study.design import MATCHED, Design, PlannedArm, bank_share, trial_arm

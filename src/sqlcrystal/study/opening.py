@@ -22,11 +22,10 @@ from sqlcrystal.databases import accept_privileged, accepts_privileged
 from sqlcrystal.databases.layout import spelled_layout
 from sqlcrystal.engines.worker_pool import ThreadWorkers
 from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.ledger.export import load_writers, write_results
 from sqlcrystal.ledger.folder import RECORDING, claimed
 from sqlcrystal.ledger.log import Logs
-from sqlcrystal.ledger.records import Contrast, Ledger, Manifest, Preregistration, write_ledger
-from sqlcrystal.ledger.results import load_writers, write_results
-from sqlcrystal.ledger.whole_files import write_whole
+from sqlcrystal.ledger.records import Contrast, Ledger, Manifest, Preregistration, write_ledger, write_whole
 from sqlcrystal.models.embeddings import CachedEmbedder, open_embedder
 from sqlcrystal.models.opening import open_model
 from sqlcrystal.models.recorded import Recorded

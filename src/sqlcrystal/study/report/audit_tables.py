@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from sqlcrystal.ledger.records import Arm
-from sqlcrystal.measurement import leakage as leakage_audit
-from sqlcrystal.measurement.adoption import Traced, Window, trace, trace_depth
+from sqlcrystal.measurement import windows as leakage_audit
+from sqlcrystal.measurement.attribution import Traced, Window, trace, trace_depth
 from sqlcrystal.measurement.comparison import Comparison
 from sqlcrystal.measurement.flips import Pair, Substitution, breaks, fixes, overlap
 from sqlcrystal.measurement.windows import BankUse, card_use

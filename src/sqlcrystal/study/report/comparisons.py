@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from sqlcrystal.ledger.records import Arm, Contrast, Side
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
 from sqlcrystal.measurement.flips import Drift, Pair, observed, pair_up
-from sqlcrystal.measurement.multiplicity import FamilyReading, read_family
-from sqlcrystal.measurement.statistics import ALPHA
+from sqlcrystal.measurement.statistics import ALPHA, FamilyReading, read_family
 from sqlcrystal.study.report.facts import PAPERS_METHOD, Facts
 from sqlcrystal.study.report.wording import plural
 

@@ -5,13 +5,18 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from sqlcrystal.ledger.records import Arm, Outcome
-from sqlcrystal.measurement.account import Construction, Rounds, after_rounds, construction, repair_overhead, serving
 from sqlcrystal.measurement.cost import (
     BreakEven,
+    Construction,
+    Rounds,
     Workload,
+    after_rounds,
     amortization_horizon,
     break_even,
+    construction,
     headroom_share,
+    repair_overhead,
+    serving,
     tokens_per_point,
     workload_lift,
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sqlcrystal.ledger.records import BankedCard, Manifest
-from sqlcrystal.measurement.adoption import new_elements, stands_in
+from sqlcrystal.measurement.attribution import new_elements, stands_in
 from sqlcrystal.measurement.cost import Workload
 from sqlcrystal.measurement.flips import Pair, breaks, fixes, stability
 from sqlcrystal.study.report.catalogue import sections as table_sections

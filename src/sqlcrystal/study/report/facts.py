@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from sqlcrystal.errors import DataError
 from sqlcrystal.ledger.records import Arm, BankedCard, Ledger, Outcome, Side
 from sqlcrystal.measurement import settings
+from sqlcrystal.measurement.clusters import DEFAULT_METHOD
 from sqlcrystal.measurement.comparison import Comparison, compare
 from sqlcrystal.measurement.flips import Pair, pair_up, to_outcomes
-from sqlcrystal.measurement.intervals import DEFAULT_METHOD
 from sqlcrystal.measurement.ratio import (
     CrystallizationRatio,
     HeldOut,

@@ -10,8 +10,8 @@ import msgspec
 
 from sqlcrystal.escaping import csv_cell, fenced, without_tags
 from sqlcrystal.ledger.records import read_ledger
+from sqlcrystal.measurement.clusters import DEFAULT_METHOD
 from sqlcrystal.measurement.cost import Workload
-from sqlcrystal.measurement.intervals import DEFAULT_METHOD
 from sqlcrystal.study.report.cost_tables import DEFAULT_WORKLOAD
 from sqlcrystal.study.report.document import Document, Exhibit, make_document
 from sqlcrystal.study.report.drawing import Figure, files
