@@ -91,7 +91,7 @@ def test_a_first_question_waits_for_nothing_that_only_its_answer_needs(tmp_path:
     slow = ("sqlalchemy", "rich", "wordllama")  # the profile of the columns is read with the parser before the model
     script = (
         "import sys\n"
-        "from sqlcrystal.models.endpoint import Endpoint\n"
+        "from sqlcrystal.models.openai import Endpoint\n"
         f"Endpoint.post = lambda *_: sys.exit(','.join(name for name in {slow} if name in sys.modules))\n"
         "sys.argv = ['sqlcrystal', 'ask', 'How many?', '--db', 'shop.sqlite', '--model', 'http://127.0.0.1:9/v1#m']\n"
         "from sqlcrystal.interfaces.cli.app import main\n"

@@ -8,7 +8,7 @@ import pytest
 from cardbox import HashingEmbedder
 from shop import OWN_TESTS, QUESTION, RIGHT, build, helped
 from sqlcrystal import Crystal
-from sqlcrystal.benchmarks.own import load
+from sqlcrystal.benchmarks.catalogue import load
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.export import banked_entries
 from sqlcrystal.ledger.records import Ledger, read_ledger, write_ledger

@@ -10,8 +10,8 @@ import pytest
 
 from cardbox import HashingEmbedder
 from shop import fenced
+from sqlcrystal.benchmarks.cases import split
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.benchmarks.split import split
 from sqlcrystal.config import StudyFile, read_study
 from sqlcrystal.ledger.records import Ledger
 from sqlcrystal.models.scripted import ScriptedModel

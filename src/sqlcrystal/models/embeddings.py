@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from sqlcrystal.config import embedder_table
 from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.models.endpoint import Endpoint, RetryPolicy, bad_reply
-from sqlcrystal.models.openai import endpoint_digest
+from sqlcrystal.models.openai import Endpoint, RetryPolicy, bad_reply, endpoint_digest
 from sqlcrystal.protocols import Embedder
 
 Vectors: TypeAlias = NDArray[np.float32]

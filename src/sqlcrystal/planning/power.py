@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.benchmarks.split import Split
+from sqlcrystal.benchmarks.cases import Split
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.records import Side, read_ledger
 from sqlcrystal.measurement.clusters import FEWEST_DATABASES

@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from sqlcrystal import assembly
 from sqlcrystal.admission.verifiers import Ungated
-from sqlcrystal.benchmarks.cases import Benchmark
-from sqlcrystal.benchmarks.split import Split, splits_of
+from sqlcrystal.benchmarks.cases import Benchmark, Split, splits_of
 from sqlcrystal.config import StudyFile, digest
 from sqlcrystal.consumption.dense import Vectors
 from sqlcrystal.databases import accept_privileged, accepts_privileged

@@ -6,8 +6,7 @@ from enum import IntEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.benchmarks.cases import Case
-from sqlcrystal.benchmarks.split import Split
+from sqlcrystal.benchmarks.cases import Case, Split
 from sqlcrystal.study.design import SETTINGS, TRIAL, Design, PlannedArm, Setting, matched_arm, trial_arm
 from sqlcrystal.types import Question
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Hashable, Iterator
 
 from sqlglot import exp
 
-from sqlcrystal.writing.diff import ClauseDiff, diff
-from sqlcrystal.writing.syntax import canonical, parse
+from sqlcrystal.writing.diff import ClauseDiff, canonical, diff, parse
 
 Bag = Counter[Hashable]
 Trees = tuple[exp.Query, exp.Query]
