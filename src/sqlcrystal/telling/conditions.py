@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from sqlcrystal.telling.names import Mention, QueryScope, Untold, listed, only
+from sqlcrystal.telling.scope import Mention, QueryScope, Untold, listed, only
 from sqlcrystal.telling.values import literal, the, value
 
 _COMPARED: dict[type[exp.Expr], str] = {

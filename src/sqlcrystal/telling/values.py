@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from sqlcrystal.databases.parsing import language
-from sqlcrystal.telling.names import QueryScope, Untold, listed, only, plural, words
+from sqlcrystal.telling.names import plural, words
+from sqlcrystal.telling.scope import QueryScope, Untold, listed, only
 
 _PERIODS = {
     "%Y": "year",
