@@ -22,7 +22,7 @@ class Case(Struct, frozen=True, kw_only=True):
     paraphrases: tuple[str, ...] = ()
     """The same question in other words: it has the same gold."""
     known: bool = False
-    """Whether an earlier study asked it, so that a new one does not start blind."""
+    """True if an earlier study asked it, so that a new one does not start blind."""
 
     @property
     def earlier(self) -> tuple[Question, ...]:

@@ -1,4 +1,4 @@
-"""What others take from a run: its results as tables, one row per answer, and a bank as cards for a service."""
+"""Exports of a run: its results as tables, one row per answer, and a bank as cards for a service."""
 
 import csv
 import io

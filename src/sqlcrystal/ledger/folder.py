@@ -16,7 +16,7 @@ from sqlcrystal.ledger.records import write_whole
 RECORDING = "recording.sqlite"
 LOCK = "run.lock"
 GROWING = ("arm", "arms", "contrast", "seeds", "reruns", "rule")
-"""What a study may change from one run to the next: more arms, seeds and contrasts read the same recording."""
+"""Keys that a study may change from one run to the next: more arms, seeds and contrasts read the same recording."""
 
 
 @contextmanager

@@ -28,7 +28,7 @@ TRIVIAL_NUMBER = re.compile(r"(0|1|100)(\.0*)?")
 
 
 class Traced(Struct, frozen=True, kw_only=True):
-    """How many flips of one kind bring something new, and how many of those can be traced to a card."""
+    """Flips of one kind that bring something new, and those of them that can be traced to a card."""
 
     flips: int
     with_new_elements: int
@@ -46,7 +46,7 @@ class Traced(Struct, frozen=True, kw_only=True):
 
 
 class DeepWindow(Struct, frozen=True, kw_only=True):
-    """Where the new elements of a wider window's fixes come from."""
+    """The origin of the new elements in a wider window's fixes."""
 
     fixes: int
     deep: int
@@ -162,7 +162,7 @@ class FlipCause(Struct, frozen=True, kw_only=True):
 
 
 class CardCause(Struct, frozen=True, kw_only=True):
-    """How often a card stood in the window of a change, and how often it was a cause of it."""
+    """Changes in whose window a card stood, and those of them that it caused."""
 
     in_fixes: int
     in_breaks: int

@@ -20,7 +20,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     recurrence: float
     """Share of future questions that repeat a banked one."""
     value_per_correct: float
-    """What one more right answer is worth, in the currency of the prices."""
+    """The worth of one more right answer, in the currency of the prices."""
     prompt_price: float
     """Price of a million prompt tokens."""
     completion_price: float
@@ -45,7 +45,7 @@ class BreakEven(Struct, frozen=True, kw_only=True):
     latest: int | None = None
     """At the lower end; None where it never pays back there."""
     has_interval: bool = False
-    """Whether the lift has one; without it, neither end says anything."""
+    """True if the lift has one; without it, neither end says anything."""
     gain_per_query: float
     overhead_per_query: float
     construction: float

@@ -184,7 +184,7 @@ def drift(runs: Sequence[Rerun]) -> Drift | None:
 
 
 class Substitution(Struct, frozen=True, kw_only=True):
-    """How often the other method solves memory's fixes, against its rate on all failures of the bare solver."""
+    """The rate at which the other method solves memory's fixes, against its rate on all failures of the bare solver."""
 
     fixes: int
     also_solved: int

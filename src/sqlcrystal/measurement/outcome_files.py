@@ -19,7 +19,7 @@ from sqlcrystal.measurement.outcomes import NO_SEED, ArmScores, PairedOutcomes
 
 LOG_SUFFIXES = (".eval", ".json", ".jsonl")
 CLUSTER_FIELDS = ("database", "db_id", "db")
-"""Where a sample names its database, unless the caller says which field does."""
+"""Fields in which a sample names its database, unless the caller says which field does."""
 LETTERS = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Inspect's letters (correct, partial, incorrect, no answer) and words."""
 LogKey: TypeAlias = tuple[str, str, str]

@@ -27,7 +27,7 @@ from sqlcrystal.measurement.statistics import ALPHA, POWER, detectable
 
 Dimension = Literal["databases", "questions", "seeds"]
 LARGEST: dict[str, int] = {"databases": 1_000_000, "questions": 1_000_000, "seeds": 1_000}
-"""Where the search for a size ends: beyond it the answer is that no such study exists."""
+"""The end of the search for a size: beyond it the answer is that no such study exists."""
 LIKE_NORMAL = 500
 """Degrees of freedom from which the noncentral t is the normal distribution, and its routine gives up."""
 QUESTIONS_AT_ONCE = 1_000_000
@@ -245,7 +245,7 @@ class CallProfile(Struct, frozen=True, kw_only=True):
     answer_tokens: float
     """Prompt and completion of one attempt without memory."""
     memory_tokens: float
-    """What the cards add to it."""
+    """The tokens that cards add to it."""
     failing: float
     """Share of first attempts that fail, and so are repaired."""
     repair_calls: float

@@ -165,7 +165,7 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     shape: Literal["bounded", "outside", "unbounded", ""]
-    """Whether the interval lies between its ends, outside them, or is the whole line; empty where there is none."""
+    """The interval lies between its ends, outside them, or is the whole line; empty where there is none."""
     method: str
     n_databases: int
     n_questions: int

@@ -55,7 +55,7 @@ class Windows(Struct, frozen=True, kw_only=True):
     forced: Share
     """Pairs in which there was no choice: the bank of their database holds no more cards than either window takes."""
     available: tuple[int, float, int]
-    """How many cards there were to choose from: fewest, median, most."""
+    """The numbers of cards that there were to choose from: fewest, median, most."""
     most_shown: tuple[int, int]
     """The most cards that either arm showed at once."""
 
@@ -85,7 +85,7 @@ def windows(pairs: Sequence[Pair], available: Sequence[int], *, widths: tuple[in
 
 
 class BankUse(Struct, frozen=True, kw_only=True):
-    """How one seed's bank was used, shares in percent; None where there was nothing to share."""
+    """The use of one seed's bank, shares in percent; None where there was nothing to share."""
 
     cards: int
     slots: int
@@ -139,7 +139,7 @@ class Banked(Paired, Protocol):
 
 
 class LeakageAudit(Struct, frozen=True, kw_only=True):
-    """How many held-out pairs have a twin in the bank, and the lift without them (percentage points)."""
+    """Held-out pairs that have a twin in the bank, and the lift without them (percentage points)."""
 
     n: int
     shared_ids: int

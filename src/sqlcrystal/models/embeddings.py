@@ -124,7 +124,7 @@ class MiniLMEmbedder:
 class OpenAIEmbedderSettings(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="openai", tag_field="kind"
 ):
-    """Where to ask for which embedding model; fields as for a chat model."""
+    """An embedding model and its endpoint; fields as for a chat model."""
 
     name: str
     base_url: str

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LocalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="local", tag_field="kind"):
-    """Which weights to run and how; only `name` or `path` (a .gguf of your own) changes what is answered."""
+    """The weights to run, and how; only `name` or `path` (a .gguf of your own) changes what is answered."""
 
     name: str = ""
     path: str = ""
@@ -196,7 +196,7 @@ def _refusal(name: str, error: Mapping[str, Any]) -> ModelError:
 
 
 class BatchedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="batched", tag_field="kind"):
-    """Which weights to run and how; only `name` or `path` (a .gguf of your own) changes what is answered."""
+    """The weights to run, and how; only `name` or `path` (a .gguf of your own) changes what is answered."""
 
     name: str = ""
     path: str = ""

@@ -43,7 +43,7 @@ NO_ACCESS_STATUSES = frozenset({401, 402, 403, 404})
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often and how long one call may try; times are in seconds."""
+    """The tries and the time that one call may take; times are in seconds."""
 
     attempts: int = 6
     timeout: float = 120.0
@@ -254,7 +254,7 @@ class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class OpenAISettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="openai", tag_field="kind"):
-    """Where to ask for which model; `identity` stands in for the URL in the digest when one model moves about.
+    """A model and its endpoint; `identity` stands in for the URL in the digest when one model moves about.
 
     `extra` is merged into every request body; a null there drops a field the endpoint does not take.
     """

@@ -35,7 +35,7 @@ PUBLISHED_CALLS = CallProfile(
     # 4.56 million tokens beyond the first attempts of 1,073 questions.
     repair_tokens=4.56e6 / (1_073 * (1 - 0.6219)),
 )
-"""What a question cost in the paper, from its tables of calls and tokens; how long a call took it does not say."""
+"""The cost of a question in the paper, from its tables of calls and tokens; how long a call took it does not say."""
 
 
 def published_truth() -> Truth:

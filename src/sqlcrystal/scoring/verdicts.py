@@ -184,7 +184,7 @@ GOLD_KINDS = frozenset({Kind.GOLD_ERROR, Kind.GOLD_TIMEOUT})
 
 
 class Judgement(Struct, frozen=True):
-    """How one prediction ended, why if it failed, and the seconds its execution took."""
+    """The end of one prediction, why if it failed, and the seconds its execution took."""
 
     kind: Kind
     seconds: float = 0.0
@@ -262,7 +262,7 @@ class Scored(Struct, frozen=True, kw_only=True):
     seconds: float
     message: str = ""
     sql: str = ""
-    """What was predicted."""
+    """The predicted SQL."""
 
     @property
     def correct(self) -> bool:
@@ -271,7 +271,7 @@ class Scored(Struct, frozen=True, kw_only=True):
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """How a group of questions did; `scorable` leaves out those whose gold failed."""
+    """The results of a group of questions; `scorable` leaves out those whose gold failed."""
 
     n: int
     correct: int
@@ -281,7 +281,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """How one set of predictions did; accuracies are in percent, `accuracy` over all questions."""
+    """The results of one set of predictions; accuracies are in percent, `accuracy` over all questions."""
 
     benchmark: str
     rule: str

@@ -19,13 +19,13 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     name: str
     asks: Literal["everything", "collection", "collected", "held-out", "banked"]
-    """Which questions: all, those to learn from, the same once the bank is full, those held out, or the banked ones."""
+    """The questions: all, those to learn from, the same once the bank is full, those held out, or the banked ones."""
     reworded: bool = False
     """Asked in other words, once for each paraphrase that the benchmark has of it."""
     memory: Literal["none", "others", "own"]
     """No cards; only cards that came from other questions; or the question's own card as well."""
     repairs: Literal["", "oracle", "engine"] = ""
-    """Who says that repair is due and done; what held-out repair finds is never stored."""
+    """The judge who says that repair is due and done; what held-out repair finds is never stored."""
     serves: bool = False
     """Answered and repaired by the code of the service, by its source and not the arm's."""
     repeats: bool = False
@@ -58,7 +58,7 @@ SETTINGS = {
     )
 }
 CHOICES = tuple(name for name, setting in SETTINGS.items() if setting.asks in ("held-out", "collected", "banked"))
-"""What an arm of a study file may name; first attempts and collections follow from these."""
+"""The settings that an arm of a study file may name; first attempts and collections follow from these."""
 
 
 FACTORS = tuple(name for name in ArmEntry.__struct_fields__ if name not in ("name", "base", "settings", "seeds"))
@@ -108,7 +108,7 @@ class Design(Struct, frozen=True):
         return frozenset({*named, self.default})
 
     def collects(self, planned: PlannedArm) -> bool:
-        """Whether the arm's factor asks the model for a collection of its own; other arms share that of their base."""
+        """Tell if the arm's factor asks for a collection of its own; other arms share that of their base."""
         if planned.name == self.default:
             return planned.remembers
         asks = planned.arm.factor == "writer" and WRITERS[planned.arm.writer].calls_model

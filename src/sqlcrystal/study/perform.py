@@ -228,7 +228,7 @@ class Performer:
         return self.memories.of(self._planned(unit), unit.seed, holdings, own=own, after=after)
 
     def _is_asked(self, unit: Unit, holdings: Filled) -> bool:
-        """Whether the unit has a question to ask: one that is banked, or in a further pass one still without a card."""
+        """Tell if the unit has a question to ask: one that is banked, or in a further pass one still without a card."""
         if SETTINGS[unit.setting].asks == "banked":
             served = self.memories.served(self._planned(unit), unit.seed, holdings)
             return any(card.question.key == unit.question.key for card in served.searched.cards(unit.question.database))

@@ -40,7 +40,7 @@ class RunResult(Struct, kw_only=True):
 
 
 class Progress(Struct):
-    """How far one batch is: its units in the order of the tables, each with its row once it is performed."""
+    """The progress of one batch: its units in the order of the tables, each with its row once it is performed."""
 
     batch: Batch
     rows: dict[Unit, Outcome | None]

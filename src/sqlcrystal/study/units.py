@@ -35,10 +35,10 @@ class Unit(Struct, frozen=True, kw_only=True):
     earlier: tuple[Question, ...] = ()
     """The turns of its dialogue that it is read after."""
     wording: int = 0
-    """Which paraphrase these words are, from 1 on; 0 is the question itself."""
+    """The paraphrase that these words are, from 1 on; 0 is the question itself."""
     repetition: int = 0
     leaves_out: int = 0
-    """Which card of its window it does without, from 1 on; 0 is none."""
+    """The card of its window that it does without, from 1 on; 0 is none."""
     needs: tuple[Collection, ...] = ()
     fills: Collection | None = None
 
@@ -55,7 +55,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     setting: str
     units: tuple[Unit, ...]
     told: bool = True
-    """Whether its outcomes are reported; a collection that asks nothing new of the model is another arm's."""
+    """True if its outcomes are reported; a collection that asks nothing new of the model is another arm's."""
 
     @property
     def label(self) -> str:

@@ -36,7 +36,7 @@ QuestionKey: TypeAlias = tuple[str, str]
 Wording: TypeAlias = tuple[str, str, str, str]
 Readings: TypeAlias = SingleFlight[tuple[int, Wording, tuple[PastTurn, ...]], Reading]
 REPEATED = (ModelError, RecordingMiss)
-"""What failed once fails for all units of the run that need it; it is not sent again until the next run."""
+"""A call that failed once fails for all units of the run that need it; it is not sent again until the next run."""
 Attempts: TypeAlias = SingleFlight[tuple[str, int, Wording, tuple[str, ...]], Attempt]
 Efforts: TypeAlias = SingleFlight[tuple[str, str, str, bool, QuestionKey, tuple[Message, ...]], Effort]
 Cards: TypeAlias = SingleFlight[tuple[str, str, str, str, QuestionKey, str, tuple[Message, ...]], Written]

@@ -16,7 +16,7 @@ LOGIC = (exp.Predicate, exp.Connector, exp.Not)
 HOMES = (exp.Where, exp.Having, exp.Group, exp.Order, exp.Limit, exp.Offset, exp.Join, exp.From, exp.Select)
 FILTERS_AND_RESULTS = (exp.Where, exp.Having, exp.Select)
 
-# Which mode a changed clause falls to when no finer rule fires.
+# The mode that a changed clause falls to when no finer rule fires.
 BY_CLAUSE = {
     "WITH": "subquery",
     "SELECT": "column-ref",

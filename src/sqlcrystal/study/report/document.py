@@ -33,7 +33,7 @@ class ShownCard(Struct, frozen=True, kw_only=True):
     sql: str
     traced: tuple[str, ...]
     caused: bool | None = None
-    """Whether the change is gone without this card alone; None where nothing was asked without it."""
+    """True if the change is gone without this card alone; None where nothing was asked without it."""
 
     @property
     def cause(self) -> str:

@@ -333,7 +333,7 @@ class Completeness(Struct, frozen=True, kw_only=True, dict=True):
     """The arms of a study, and the settings that each still lacks."""
 
     folder: str
-    """Where the study was run."""
+    """The folder in which the study was run."""
     arms: tuple[str, ...]
     missing: dict[str, tuple[str, ...]]
     """By arm, the settings that are not complete."""

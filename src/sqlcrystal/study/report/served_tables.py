@@ -57,7 +57,7 @@ def _row(name: str, rows: Sequence[Outcome], lift: str, fixed: str, broke: str) 
 
 
 def confidence(facts: Facts) -> Body | None:
-    """How often answers are right that are called so sure; each by a model that never saw its database."""
+    """Show how often answers are right that are called so sure; each by a model that never saw its database."""
     served = [arm for arm in facts.arms.values() if all(row.traits for row in facts.rows(arm, SERVED))]
     arm = max(served, key=lambda arm: len(facts.rows(arm, SERVED)), default=None)
     rows = facts.rows(arm, SERVED)

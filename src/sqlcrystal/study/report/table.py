@@ -31,7 +31,7 @@ class ReportTable(Struct, frozen=True, kw_only=True):
     rows: tuple[Cells, ...]
     note: str = ""
     folded: bool = False
-    """Whether a page shows it closed: audits, and what only a second look needs."""
+    """True if a page shows it closed: audits, and what only a second look needs."""
 
 
 class Absent(Struct, frozen=True, kw_only=True):
