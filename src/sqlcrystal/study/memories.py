@@ -13,7 +13,7 @@ from sqlcrystal.bank import FrozenBank
 from sqlcrystal.consumption.controls import Mispaired, counts_of, fraction, matched, mispair
 from sqlcrystal.consumption.memory import BankMemory, CardOrder
 from sqlcrystal.consumption.retriever import Reach
-from sqlcrystal.ledger.log import LogLine
+from sqlcrystal.ledger.folder import LogLine
 from sqlcrystal.ledger.records import BankedCard, Outcome
 from sqlcrystal.measurement.attribution import harmful
 from sqlcrystal.protocols import Embedder, Retriever

@@ -9,7 +9,7 @@ from sqlcrystal import assembly, pipeline
 from sqlcrystal.config import StudyFile
 from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.errors import ModelRejected
-from sqlcrystal.ledger.log import line_of
+from sqlcrystal.ledger.folder import line_of
 from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement.confidence import traits
 from sqlcrystal.protocols import LanguageModel

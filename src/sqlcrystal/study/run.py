@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from sqlcrystal.engines.worker_pool import Done, WorkerPool
 from sqlcrystal.errors import InfrastructureError, ModelRefusedAccess, ModelRejected, RecordingMiss, SqlcrystalError
-from sqlcrystal.ledger.log import Logs
+from sqlcrystal.ledger.folder import Logs
 from sqlcrystal.ledger.records import Outcome
+from sqlcrystal.protocols import Reporter
 from sqlcrystal.study.memories import Holding, Holdings, Performed
 from sqlcrystal.study.perform import Performer
-from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.study.units import Batch, Collection, Unit
 
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
