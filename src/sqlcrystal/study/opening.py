@@ -358,7 +358,7 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
             for planned in plan.arms
             if planned.name in recorded_arms and planned.remembers
             for seed in planned.seeds
-            for card in opened.performer.memories.audit(planned, seed, result.holdings, rule=study.rule)
+            for card in opened.performer.memories.audit(planned, seed, result.collections, rule=study.rule)
         ),
         questions={case.question.id: case.question.text for case in world.benchmark.cases},
         known=tuple(case.question.id for case in world.benchmark.cases if case.known),
