@@ -198,18 +198,23 @@ def score_predictions(
     for number, (name, sqls) in enumerate(predictions.items()):
         own_verdicts = verdicts[number * len(places) : (number + 1) * len(places)]
         judged_places = zip(places, own_verdicts, strict=True)
-        scored = [_scored(benchmark.cases[place], sqls[place], verdict) for place, verdict in judged_places]
-        report = report_of(
-            scored,
-            benchmark=benchmark.name,
-            rule=rule,
-            predictions=name,
-            missing_databases=chosen.missing,
-            left_out=len(benchmark.cases) - len(places),
-            seconds=seconds,
-        )
-        results.append(Scoring(report, tuple(scored)))
+        scored = tuple(_scored(benchmark.cases[place], sqls[place], verdict) for place, verdict in judged_places)
+        results.append(Scoring(_report(name, scored, benchmark, chosen, rule=rule, seconds=seconds), scored))
     return tuple(results)
+
+
+def _report(
+    name: str, scored: Sequence[Scored], benchmark: Benchmark, chosen: Benchmark, *, rule: str, seconds: float
+) -> Report:
+    return report_of(
+        scored,
+        benchmark=benchmark.name,
+        rule=rule,
+        predictions=name,
+        missing_databases=chosen.missing,
+        left_out=len(benchmark.cases) - len(scored),
+        seconds=seconds,
+    )
 
 
 def _check_lengths(benchmark: Benchmark, predictions: Mapping[str, Sequence[str]]) -> None:

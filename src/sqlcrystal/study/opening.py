@@ -318,10 +318,28 @@ def open_study(
 
 
 def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
-    """The facts of the complete batches, and the cards of the arms that have one."""
+    """Gather the facts of the complete batches, and the cards of the arms that have one."""
     study, plan, world = opened.performer.study, opened.performer.design, opened.performer.world
     recorded_arms = {row.arm for rows in result.outcomes.values() for row in rows}
-    manifest = Manifest(
+    return Ledger(
+        manifest=_manifest(opened, result, started=started),
+        outcomes=tuple(row for rows in result.outcomes.values() for row in rows),
+        cards=tuple(
+            card
+            for planned in plan.arms
+            if planned.name in recorded_arms and planned.remembers
+            for seed in planned.seeds
+            for card in opened.performer.memories.audit(planned, seed, result.collections, rule=study.rule)
+        ),
+        questions={case.question.id: case.question.text for case in world.benchmark.cases},
+        known=tuple(case.question.id for case in world.benchmark.cases if case.known),
+        turns=turns_of(world.benchmark),
+    )
+
+
+def _manifest(opened: Opened, result: RunResult, *, started: str) -> Manifest:
+    study, plan, world = opened.performer.study, opened.performer.design, opened.performer.world
+    return Manifest(
         study=study.name,
         digest=opened.digest,
         version=__version__,
@@ -349,20 +367,6 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
         fold_seed=study.seeds[0] if study.folds else 0,
         missing_databases=world.benchmark.skipped,
         preregistration=preregistration(study, plan, world),
-    )
-    return Ledger(
-        manifest=manifest,
-        outcomes=tuple(row for rows in result.outcomes.values() for row in rows),
-        cards=tuple(
-            card
-            for planned in plan.arms
-            if planned.name in recorded_arms and planned.remembers
-            for seed in planned.seeds
-            for card in opened.performer.memories.audit(planned, seed, result.collections, rule=study.rule)
-        ),
-        questions={case.question.id: case.question.text for case in world.benchmark.cases},
-        known=tuple(case.question.id for case in world.benchmark.cases if case.known),
-        turns=turns_of(world.benchmark),
     )
 
 

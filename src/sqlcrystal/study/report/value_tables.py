@@ -1,7 +1,7 @@
 """RQ1 tables: the future value of the bank, setting by setting, database by database, and turn by turn in dialogues."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from sqlcrystal.measurement.flips import (
     UNEVALUABLE,
     Effect,
     Pair,
+    Stability,
     correlation,
     effects,
     pair_up,
@@ -289,38 +290,11 @@ def flips(facts: Facts) -> Body | None:
     pairs: Sequence[Pair] = facts.headline
     if not pairs:
         return None
-    by_seed = (
-        *effects(pairs, lambda pair: f"{facts.split} {pair.after.seed}"),
-        *effects(pairs, lambda _: f"all {facts.split}s"),
-    )
-    rows: list[Cells] = [
-        (
-            effect.name,
-            str(effect.n),
-            str(effect.fixed),
-            str(effect.broke),
-            points(effect.net, 0),
-            probability(effect.mcnemar_p),
-        )
-        for effect in by_seed
-    ]
     stable = stability(pairs)
-    fixed, broken = len(stable.stable_fixes), len(stable.stable_breaks)
-    churn, turned = (stable.churn_fixes, stable.churn_breaks), plural(len(stable.both), "question")
-    rows += [
-        (
-            f"stable across {facts.split}s (questions)",
-            str(stable.repeated),
-            str(fixed),
-            str(broken),
-            points(fixed - broken, 0),
-            NONE,
-        ),
-        ("churn (events)", NONE, *map(str, churn), points(churn[0] - churn[1], 0), NONE),
-    ]
+    turned = plural(len(stable.both), "question")
     return Body(
         columns=("Scope", "n", "Fixed", "Broke", "Net", "McNemar p"),
-        rows=tuple(rows),
+        rows=(*_flips_by_seed(facts, pairs), *_stable_flips(facts, stable)),
         note=f"Stable: the same verdict in every {facts.split} where a question is held out, at least twice. "
         + (
             _shared(facts)
@@ -328,6 +302,23 @@ def flips(facts: Facts) -> Body | None:
             else f"{turned} fixed under one {facts.split} and broken under another."
         ),
     )
+
+
+def _flips_by_seed(facts: Facts, pairs: Sequence[Pair]) -> Iterator[Cells]:
+    by_seed = (
+        *effects(pairs, lambda pair: f"{facts.split} {pair.after.seed}"),
+        *effects(pairs, lambda _: f"all {facts.split}s"),
+    )
+    for effect in by_seed:
+        counts = (effect.n, effect.fixed, effect.broke)
+        yield (effect.name, *map(str, counts), points(effect.net, 0), probability(effect.mcnemar_p))
+
+
+def _stable_flips(facts: Facts, stable: Stability) -> Iterator[Cells]:
+    fixed, broken = len(stable.stable_fixes), len(stable.stable_breaks)
+    counts, churn = (stable.repeated, fixed, broken), (stable.churn_fixes, stable.churn_breaks)
+    yield f"stable across {facts.split}s (questions)", *map(str, counts), points(fixed - broken, 0), NONE
+    yield "churn (events)", NONE, *map(str, churn), points(churn[0] - churn[1], 0), NONE
 
 
 def settings_per_seed(facts: Facts) -> Body | None:
