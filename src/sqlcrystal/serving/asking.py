@@ -22,6 +22,7 @@ from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
 from sqlcrystal.serving.draft import Draft, Vouched, conflict, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
+from sqlcrystal.serving.readings import Beside, second_reading
 from sqlcrystal.serving.refusing import refuse_what_asks_nothing
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
@@ -76,7 +77,7 @@ def ask(
     if reading.follows and earlier is not None:
         record = replace(record, follows=earlier.id, asked=text.strip())
     twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
-    lasting, offer = _keep(workspace, opened, draft, record, twin)
+    lasting, beside = _keep(workspace, opened, draft, record, twin)
     from sqlcrystal.serving.in_words import in_words  # whose parser is not needed before the model has answered
 
     vouched = _vouched(workspace, opened, lasting, draft)
@@ -91,7 +92,8 @@ def ask(
         adapted=draft.adapted,
         repaired=draft.repaired,
         audit=lasting.audit,
-        offer=offer,
+        offer=beside.offer,
+        readings=beside.readings,
         verdict=vouched.verdict,
         card=vouched.card,
         checked=vouched.said,
@@ -104,11 +106,13 @@ def ask(
 
 def _keep(
     workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord, twin: AnswerRecord | None
-) -> tuple[AnswerRecord, Offer | None]:
-    """The answer as the store has it from now on, with its twin, and what it offers beside; all of them or none."""
+) -> tuple[AnswerRecord, Beside]:
+    """Keep the answer with its twin, and what is shown beside it; all of them or none."""
     salt = secrets.token_hex(8)
     lasting = kept(workspace, opened, record, salt)
-    proposed = _offer(workspace, opened, draft, record)
+    beside = _offer(workspace, opened, draft, record) or second_reading(workspace, opened, draft, lasting) or Beside()
+    if beside.readings and beside.proposal is not None:
+        lasting = replace(lasting, other=beside.proposal.id)
     workspace.remember(opened)
     answers = workspace.store.answers
     if lasting.audit and answers.audited_on(lasting.at[:10], database=opened.name, question=lasting.question):
@@ -117,9 +121,9 @@ def _keep(
         answers.save(lasting, kept_trace(opened, draft.episode))
         if twin is not None:
             answers.save(kept(workspace, opened, twin, salt))
-        if proposed is not None:
-            workspace.store.decisions.propose(proposed[1])
-    return lasting, proposed[0] if proposed else None
+        if beside.proposal is not None:
+            workspace.store.decisions.propose(beside.proposal)
+    return lasting, beside
 
 
 def _read(
@@ -231,6 +235,7 @@ def record_of(
         spread=disagreed,
         conflict=contradicted,
         confidence=draft.confidence,
+        traits=draft.traits,
         error=_error(draft),
     )
 
@@ -248,10 +253,8 @@ def _error(draft: Draft) -> str:
     return draft.execution.message if isinstance(draft.execution, Failure) else ""
 
 
-def _offer(
-    workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord
-) -> tuple[Offer, Proposal] | None:
-    """The stored query with this question's literals, where it gives another result than the model's."""
+def _offer(workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord) -> Beside | None:
+    """Offer the stored query with this question's literals, where it gives another result than the model's."""
     if draft.replayed or not draft.retrieved or is_private(opened):
         return None
     from sqlcrystal.serving.in_words import in_words
@@ -272,7 +275,7 @@ def _offer(
         sql=adapted.sql,
         note=f"card {adapted.card.id} with {told}",
     )
-    return offer, proposal
+    return Beside(offer=offer, proposal=proposal)
 
 
 def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, draft: Draft) -> Vouched:

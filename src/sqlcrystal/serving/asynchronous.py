@@ -54,6 +54,12 @@ class AsyncCrystal:
         """Vouch for an answer or a proposal."""
         return await self.call(self.crystal.confirm, answer, by=by, note=note, anyway=anyway)
 
+    async def pick(
+        self, answer: ServedAnswer | str, reading: int, *, by: str = "", note: str = "", anyway: bool = False
+    ) -> Ruling:
+        """Say which of an answer's two readings was meant."""
+        return await self.call(self.crystal.pick, answer, reading, by=by, note=note, anyway=anyway)
+
     async def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> Correction:
         """Give the right SQL for an answer's question."""
         return await self.call(self.crystal.correct, answer, sql, by=by, note=note)

@@ -23,6 +23,9 @@ class Draft(Struct, frozen=True, kw_only=True):
     adapted: bool = False
     repaired: bool = False
     confidence: float | None = None
+    traits: tuple[float, ...] = ()
+    other: str | None = None
+    """The SQL of a second reading."""
 
     @property
     def used(self) -> tuple[UsedCard, ...]:

@@ -40,6 +40,7 @@ def kept(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, salt:
         result_digest=digest,  # of a few rows it could be guessed, so it compares within one answer only
         error="does not run" if record.error else "",
         trouble=None,  # that a count is zero is a value
+        traits=(),  # which tell that, too
     )
 
 

@@ -33,6 +33,7 @@ def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, mem
         on_draft=lambda draft: notify(_result("rows", draft.attempt.sql, draft.execution)),
     )
     attempt, effort, sql = served.answer.attempt, served.effort, served.sql
+    known = _traits(served, database) if opened.entry.choice == "agreement" else ()
     draft = Draft(
         question=question,
         sql=sql,
@@ -41,7 +42,9 @@ def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, mem
         calls=(*attempt.calls, *(call for spent in effort.rounds for call in spent.calls)),
         episode=effort.episode or _as_given(attempt, effort, sql),
         repaired=sql != attempt.sql,
-        confidence=_confidence(served, database) if opened.entry.choice == "agreement" else None,
+        confidence=_confidence(workspace, opened, known) if known else None,
+        traits=known,
+        other=served.other,
     )
     if draft.repaired:
         notify(_result("repaired", sql, draft.execution))
@@ -65,12 +68,24 @@ def _solver(workspace: Workspace, opened: OpenDatabase, question: Question, data
     return Consensus(full, bare, database, lenient=True)
 
 
-def _confidence(served: pipeline.Served, database: Database) -> float | None:
-    """Work out how sure the answer is, where it was chosen among several views or is the query of a card."""
-    from sqlcrystal.measurement.confidence import shipped, traits
+def _traits(served: pipeline.Served, database: Database) -> tuple[float, ...]:
+    """Tell what bears on an answer's being right, where it was chosen among several views or is the query of a card."""
+    if served.sql is None or not (served.answer.attempt.views or served.answer.retrieved):
+        return ()
+    from sqlcrystal.measurement.confidence import traits
 
-    told = served.sql is not None and (served.answer.attempt.views or served.answer.retrieved)
-    return round(shipped().probability(traits(served, database)), 4) if told else None
+    return traits(served, database)
+
+
+def _confidence(workspace: Workspace, opened: OpenDatabase, known: tuple[float, ...]) -> float:
+    """Work out how sure an answer with these traits is, by the team's own verdicts where they refitted the model."""
+    if workspace.store_exists():
+        from sqlcrystal.serving.refit import model_of
+
+        return round(model_of(workspace.store, opened.name).probability(known), 4)
+    from sqlcrystal.measurement.confidence import shipped
+
+    return round(shipped().probability(known), 4)
 
 
 def _looks_sound(sql: str, database: Database) -> bool:

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from sqlcrystal.serving.answers import Event
 
 ANYWAY = "anyway"
+PICKS = ("1", "2")
 HELP = """\
 Ask in words; a question after an answer may go on from it ("and in 2012?"). Of the last answer:
   /yes [anyway]   it is right: bank it         /no [NOTE]   it is wrong: propose another
   /sql SELECT …   the right SQL: bank it       /trace       what was tried
+  1 or 2          which of two readings was meant
 Else: /new (another topic)   /db NAME, FILE or URL   /queue   /help   /quit"""
-WORDS = Typed(confirm="/yes", reject="/no [NOTE] or /sql SELECT …", correct="/sql SELECT …", take="/yes {}")
+WORDS = Typed(
+    confirm="/yes", reject="/no [NOTE] or /sql SELECT …", correct="/sql SELECT …", take="/yes {}", pick="1 or 2"
+)
 """What is typed here after an answer."""
 ALSO = {"help": "/help", "?": "/help", "quit": "/quit", "exit": "/quit"}
 """Words that nobody means as a question."""
@@ -86,7 +90,9 @@ class Loop:
             return
         command, _, rest = ALSO.get(words.casefold(), words).partition(" ")
         try:
-            if not command.startswith("/"):
+            if words in PICKS and self.answer is not None and self.answer.readings:
+                lines = self.pick(int(words))
+            elif not command.startswith("/"):
                 lines = self.ask(words)
             elif command in self.commands:
                 lines = self.commands[command](rest.strip())
@@ -117,6 +123,14 @@ class Loop:
         except Contradicted as doubt:
             return [f"{visible(str(doubt))}: {' '.join(filter(None, ('/yes', name, ANYWAY)))}"]
         return ruling_lines(ruling)
+
+    def pick(self, reading: int) -> Iterable[str]:
+        """Say which of the last answer's two readings was meant."""
+        try:
+            return ruling_lines(self.crystal.pick(self._last(), reading))
+        except Contradicted as doubt:
+            name = self._last().id if reading == 1 else ""
+            return [f"{visible(str(doubt))}: /yes {name or 'ID of the second reading'} {ANYWAY}"]
 
     def begin(self, question: str) -> Iterable[str]:
         """Leave the conversation, and ask the first question of another if it is given."""
