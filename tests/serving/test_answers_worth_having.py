@@ -1,10 +1,16 @@
 """Answers worth having: a misspelt value, two readings, nothing to answer, a greeting, and values that stay inside."""
 
+import json
+import os
+import pty
 import sqlite3
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import openai
 import pytest
@@ -12,6 +18,8 @@ import pytest
 from browser import opened_browser
 from cardbox import HashingEmbedder
 from mcp_talk import talk
+from model_endpoints import END, Handler, completion, piece
+from model_endpoints import serving as endpoint
 from running_service import Service, serving
 from serving.test_privacy import kept_bytes
 from serving_commands import run_command
@@ -21,6 +29,7 @@ from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.errors import Contradicted, NotAQuestion, UserError
 from sqlcrystal.interfaces.cli.loop import Loop
 from sqlcrystal.interfaces.server.settings import ServerSettings
+from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
 from sqlcrystal.models.scripted import ScriptedModel, prompt_text
 from sqlcrystal.serving import ServedAnswer
 from sqlcrystal.serving.callers import Caller
@@ -297,3 +306,123 @@ def test_a_near_card_about_another_number_speaks_as_it_would_about_this_one(
         with pytest.raises(Contradicted, match="with the values of this question"):
             crystal.confirm(second)
         assert crystal.confirm(second, anyway=True).card
+
+
+# ── SQL as it is written ─────────────────────────────────────────────────────────────────────────────────────────────
+
+WRITTEN = ("```sql\nSELECT COUNT(*) ", "FROM item ", "WHERE kind = 'HW'", "\n```")
+
+
+class Written(NamedTuple):
+    """A service whose model streams from a real endpoint, and what lets the rest of a reply be written."""
+
+    service: Service
+    go_on: threading.Event
+    model_url: str
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Written]:
+    go_on = threading.Event()
+
+    def answer(handler: Handler, body: dict[str, Any], attempt: int) -> None:
+        if "stream" not in body:
+            handler.reply(200, completion("".join(WRITTEN)))
+            return
+        handler.send_response(200)
+        handler.send_header("content-type", "text/event-stream")
+        handler.send_header("connection", "close")
+        handler.end_headers()
+        handler.wfile.write(piece(WRITTEN[0]))
+        handler.wfile.flush()
+        assert go_on.wait(60)
+        handler.wfile.write(b"".join(map(piece, WRITTEN[1:])) + END)
+        handler.close_connection = True
+
+    with endpoint(answer) as server:
+        model = OpenAIModel(OpenAISettings(name="m", base_url=server.base_url))
+        with serving(tmp_path, asking=model) as service:
+            yield Written(service, go_on, server.base_url)
+        model.close()
+
+
+def test_sql_is_told_over_http_while_it_is_written(written: Written) -> None:
+    kinds, sql = [], []
+    with (
+        written.service.client() as client,
+        client.stream(
+            "POST",
+            "/api/ask",
+            json={"question": ASKED, "database": "shop"},
+            headers={"Accept": "text/event-stream"},
+        ) as reply,
+    ):
+        lines = reply.iter_lines()
+        for line in lines:
+            if line.startswith("event: "):
+                kinds.append(line.removeprefix("event: "))
+                if kinds[-1] == "writing":
+                    sql.append(json.loads(next(lines).removeprefix("data: "))["sql"])
+                    written.go_on.set()
+    assert sql[0] == "SELECT COUNT(*)"
+    assert RIGHT.startswith(sql[-1])
+    assert kinds.index("writing") < kinds.index("sql") < kinds.index("done")
+
+
+def test_a_chat_gets_the_sql_while_it_is_written_and_then_the_rest_of_the_answer(written: Written) -> None:
+    with openai.OpenAI(
+        base_url=f"{written.service.url}/v1", api_key=written.service.tokens["judge"], max_retries=0
+    ) as client:
+        said = []
+        asked: Any = [{"role": "user", "content": ASKED}]
+        for chunk in client.chat.completions.create(model="shop", messages=asked, stream=True):
+            said += [choice.delta.content for choice in chunk.choices if choice.delta.content]
+            if said:
+                written.go_on.set()
+        whole = "".join(said)
+    assert said[0] == "```sql\nSELECT COUNT(*)"
+    assert whole.startswith(f"```sql\n{RIGHT}\n```\n\n")
+    assert "Looked at again" not in whole
+    assert whole.count(RIGHT) == 1
+
+
+@IN_BROWSER[0]
+@pytest.mark.xdist_group("browser")
+def test_the_page_shows_the_sql_while_it_is_written(written: Written) -> None:
+    with opened_browser() as browser:
+        page = Watched(browser, written.service, 1280, "light")
+        page.log_in()
+        page.tab.fill("#question", ASKED)
+        page.tab.press("#question", "Enter")
+        shown = "words => document.querySelector('#answer .sql pre')?.textContent === words"
+        page.tab.wait_for_function(shown, arg="SELECT COUNT(*)")
+        written.go_on.set()
+        page.tab.wait_for_function("words => document.querySelector('#answer[data-title]')", arg=None)
+
+
+def typed(written: Written, folder: Path, *more: str) -> str:
+    """Run `ask` with a terminal for its progress, and tell what that showed, the reply going on once it was shown."""
+    ours, theirs = pty.openpty()
+    place = build(folder / "own.sqlite")
+    options = ("--db", str(place), "--model", f"{written.model_url}#m", "--store", str(folder / "own.db"))
+    command = [sys.executable, "-m", "sqlcrystal", "ask", ASKED, *options, *more]
+    shown = b""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        with suppress(OSError):  # the terminal's other end was closed
+            while piece_shown := os.read(ours, 65_536):
+                shown += piece_shown
+                if b"SELECT COUNT(*)" in shown:
+                    written.go_on.set()
+    os.close(ours)
+    assert process.returncode == 0, shown
+    return shown.decode()
+
+
+def test_a_command_shows_a_person_the_sql_while_it_is_written(written: Written, tmp_path: Path) -> None:
+    assert "SELECT COUNT(*)…" in typed(written, tmp_path)
+
+
+def test_a_command_that_prints_json_shows_no_progress(written: Written, tmp_path: Path) -> None:
+    written.go_on.set()
+    assert typed(written, tmp_path, "--json") == ""

@@ -105,15 +105,25 @@ class Endpoint:
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
 
-    def post(self, path: str, body: Mapping[str, Any], parse: Callable[[bytes], T]) -> T:
-        """Post until an answer parses, the attempts are used up or the deadline passes."""
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        parse: Callable[[bytes], T],
+        *,
+        heard: Callable[[], Callable[[bytes], None]] | None = None,
+    ) -> T:
+        """Post until an answer parses, the attempts are used up or the deadline passes.
+
+        `heard` makes, for each attempt anew, what hears the pieces of its answer as they come.
+        """
         client, content, policy = self._connect(), msgspec.json.encode(body), self.policy
         with self._free:
             patience = patience_of(policy.deadline)
             ends = time.monotonic() + patience.left
             for attempt in range(1, policy.attempts + 1):
                 try:
-                    return parse(self._send(client, path, content, ends))
+                    return parse(self._send(client, path, content, ends, heard() if heard is not None else None))
                 except TransientError as failure:
                     if attempt == policy.attempts:
                         raise failure.error from None
@@ -149,7 +159,9 @@ class Endpoint:
                 self._client = httpx.Client(headers=headers, limits=limits)
             return self._client
 
-    def _send(self, client: "httpx.Client", path: str, content: bytes, ends: float) -> bytes:
+    def _send(
+        self, client: "httpx.Client", path: str, content: bytes, ends: float, heard: Callable[[bytes], None] | None
+    ) -> bytes:
         """Make one attempt; its own time is cut at the deadline."""
         import httpx
 
@@ -159,7 +171,7 @@ class Endpoint:
         cut = time.monotonic() + allowed
         try:
             with client.stream("POST", self.base_url + path, content=content, timeout=allowed) as response:
-                answer = _read_until(response, cut)
+                answer = _read_until(response, cut, heard if response.status_code == 200 else None)
         except (httpx.TransportError, httpx.DecodingError, OSError) as error:
             now = time.monotonic()
             if now >= ends:
@@ -195,7 +207,7 @@ def bad_reply(message: str) -> TransientError:
     return TransientError(BadReply(message))
 
 
-def _read_until(response: "httpx.Response", ends: float) -> bytes:
+def _read_until(response: "httpx.Response", ends: float, heard: Callable[[bytes], None] | None) -> bytes:
     """Read the whole body, and cut the connection when time is up: a read timeout alone restarts with every byte."""
     connection = response.extensions["network_stream"].get_extra_info("socket")
 
@@ -207,7 +219,13 @@ def _read_until(response: "httpx.Response", ends: float) -> bytes:
     watchdog.daemon = True
     watchdog.start()
     try:
-        return response.read()
+        if heard is None:
+            return response.read()
+        pieces = []
+        for piece in response.iter_bytes():
+            pieces.append(piece)
+            heard(piece)
+        return b"".join(pieces)
     finally:
         watchdog.cancel()
 

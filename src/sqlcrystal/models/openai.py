@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.config.study import KEY_VARIABLE
-from sqlcrystal.errors import BadReply, ConfigError
+from sqlcrystal.errors import BadReply, ConfigError, ModelRejected
+from sqlcrystal.listening import listener
 from sqlcrystal.models.endpoint import Endpoint, RetryPolicy, TransientError, bad_reply
 from sqlcrystal.types import Completion, Message, Sampling
 
@@ -62,6 +63,7 @@ class OpenAIModel:
         self.prices = settings.prices
         self.digest = endpoint_digest("openai", settings.identity or settings.base_url, settings.name, settings.extra)
         self.slots = settings.concurrency
+        self._streams = True
         self._endpoint = Endpoint(
             settings.base_url,
             api_key=settings.api_key or _usual_key(settings),
@@ -82,10 +84,27 @@ class OpenAIModel:
         }
         started = time.perf_counter()
         try:
-            reply = self._endpoint.post("/chat/completions", _without_nulls(body), _parse)
+            reply = self._streamed(body) if self._streams and listener() is not None else self._whole(body)
         except _Silence as silence:  # every attempt came back without a word, so that is the answer
             reply = silence.completion
         return msgspec.structs.replace(reply, seconds=time.perf_counter() - started)
+
+    def _whole(self, body: Mapping[str, Any]) -> Completion:
+        return self._endpoint.post("/chat/completions", _without_nulls(body), _parse)
+
+    def _streamed(self, body: Mapping[str, Any]) -> Completion:
+        """Ask for the reply in pieces, told as they come; an endpoint that refuses is asked for the whole, for good.
+
+        So is one that does not count the tokens of a stream: a whole reply has them.
+        """
+        streamed = {**body, "stream": True, "stream_options": {"include_usage": True}}
+        try:
+            reply = self._endpoint.post("/chat/completions", _without_nulls(streamed), _parse, heard=_Pieces)
+        except ModelRejected:
+            self._streams = False
+            return self._whole(body)
+        self._streams = bool(reply.prompt_tokens)
+        return reply
 
     def close(self) -> None:
         """Drop the connections."""
@@ -125,6 +144,76 @@ class _ChatReply(Struct):
 _DECODER = msgspec.json.Decoder(_ChatReply)
 
 
+class _Delta(Struct, frozen=True):
+    content: str | None = None
+
+
+class _PieceChoice(Struct):
+    delta: _Delta = _Delta()
+    finish_reason: str | None = None
+
+
+class _Piece(Struct):
+    choices: list[_PieceChoice] = []
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_PIECE_DECODER = msgspec.json.Decoder(_Piece)
+_EVENT = b"data:"
+
+
+class _Pieces:
+    """Gathers the pieces of one streamed reply, and tells who listens the text so far."""
+
+    def __init__(self, *, aloud: bool = True) -> None:
+        self._listener = listener() if aloud else None
+        self._line = b""
+        self._text: list[str] = []
+        self._finish_reason = ""
+        self._usage = _Usage()
+
+    def __call__(self, piece: bytes) -> None:
+        """Take what came, which may end anywhere."""
+        *lines, self._line = (self._line + piece).split(b"\n")
+        before = len(self._text)
+        for line in lines:
+            self._take(line.strip())
+        if self._listener is not None and len(self._text) > before:
+            self._listener("".join(self._text))
+
+    def _take(self, line: bytes) -> None:
+        event = line.removeprefix(_EVENT).strip()
+        if not line.startswith(_EVENT) or event == b"[DONE]":
+            return
+        try:
+            piece = _PIECE_DECODER.decode(event)
+        except msgspec.MsgspecError as error:
+            raise bad_reply(
+                f"a piece of the reply is none ({error}): {event[:200].decode(errors='replace')!r}"
+            ) from None
+        if piece.error is not None:
+            raise bad_reply(f"the reply ended with an error: {str(piece.error)[:300]}")
+        self._usage = piece.usage or self._usage
+        for choice in piece.choices[:1]:
+            self._text += [choice.delta.content] if choice.delta.content else []
+            self._finish_reason = choice.finish_reason or self._finish_reason
+
+    def reply(self) -> _ChatReply:
+        """Join the whole reply, as an endpoint gives it that does not stream."""
+        if not self._finish_reason:
+            raise bad_reply("the reply broke off")
+        choice = _Choice(message=_Content("".join(self._text)), finish_reason=self._finish_reason)
+        return _ChatReply(choices=[choice], usage=self._usage)
+
+
+def _joined(answer: bytes) -> _ChatReply:
+    """Read a streamed reply that has come to its end."""
+    pieces = _Pieces(aloud=False)
+    pieces(answer + b"\n")
+    return pieces.reply()
+
+
 class _Silence(BadReply):
     """A whole reply without a word in it."""
 
@@ -135,7 +224,8 @@ class _Silence(BadReply):
 
 def _parse(answer: bytes) -> Completion:
     try:
-        reply = _DECODER.decode(answer)
+        streamed = answer.lstrip().startswith((_EVENT, b":", b"event:"))
+        reply = _joined(answer) if streamed else _DECODER.decode(answer)
     except msgspec.MsgspecError as error:
         raise bad_reply(f"the answer is no completion ({error}): {answer[:200].decode(errors='replace')!r}") from None
     if not reply.choices:

@@ -20,13 +20,17 @@ ROWS_IN_PRINT = 3
 
 
 class Event(Struct, frozen=True):
-    """One step of an answer as it happens: read, cards, sql, rows, repaired or done, with what is known by then."""
+    """One step of an answer: read, cards, writing, sql, rows, repaired or done, with what is known by then."""
 
     kind: str
     data: dict[str, Any] = {}
 
 
 Notify: TypeAlias = Callable[[Event], None]
+
+
+def unheard(_: Event) -> None:
+    """Tell nobody."""
 
 
 class ServedAnswer(Struct, frozen=True, kw_only=True):

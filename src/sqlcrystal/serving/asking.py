@@ -17,7 +17,7 @@ from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
 from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.databases.results import result_digest
 from sqlcrystal.errors import ModelError, SqlcrystalError, UserError
-from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served
+from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served, unheard
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
 from sqlcrystal.serving.draft import Draft, Vouched, conflict, spread
@@ -63,7 +63,7 @@ def ask(
 
     After an earlier answer, the question is first read as one that stands alone, and that one is answered.
     """
-    notify = on_event or (lambda _: None)
+    notify = on_event or unheard
     started = time.perf_counter()
     opened = workspace.open(database)
     reading = _read(workspace, text, database, earlier, by=by, notify=notify)
@@ -176,9 +176,7 @@ def _draft(
 
 def draft_answer(workspace: Workspace, question: Question, *, with_memory: bool) -> Draft:
     """Answer a question and keep nothing of it: for tests."""
-    return _draft(
-        workspace, workspace.open(question.database), question, with_memory=with_memory, notify=lambda _: None
-    )
+    return _draft(workspace, workspace.open(question.database), question, with_memory=with_memory, notify=unheard)
 
 
 def _twin(
@@ -191,7 +189,7 @@ def _twin(
         return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), audit=False, **_NO_COST)
     started = time.perf_counter()
     try:
-        hidden = _draft(workspace, opened, draft.question, with_memory=other.memory, notify=lambda _: None)
+        hidden = _draft(workspace, opened, draft.question, with_memory=other.memory, notify=unheard)
     except ModelError:
         return None
     record = record_of(workspace, opened, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)

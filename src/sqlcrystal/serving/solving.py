@@ -1,23 +1,41 @@
 """The model's answer through the pipeline, watched as it goes, and repaired where the engine shows that it is wrong."""
 
 from collections.abc import Sequence
+from time import monotonic
 
 import msgspec
 
 from sqlcrystal import pipeline
 from sqlcrystal.errors import ModelError
+from sqlcrystal.listening import overheard
 from sqlcrystal.pipeline import Memory
-from sqlcrystal.protocols import Check, Database, Solver, Source
-from sqlcrystal.serving.answers import Event, Notify
+from sqlcrystal.protocols import Check, Database, LanguageModel, Solver, Source
+from sqlcrystal.serving.answers import Event, Notify, unheard
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import UsedCard
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
+from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.presentation import Excerpt
 from sqlcrystal.solving.solver import SingleShot
-from sqlcrystal.types import Attempt, Card, Effort, Episode, Execution, Failure, Question, Retrieved, Rows
+from sqlcrystal.types import (
+    Attempt,
+    Card,
+    Completion,
+    Effort,
+    Episode,
+    Execution,
+    Failure,
+    Message,
+    Question,
+    Retrieved,
+    Rows,
+    Sampling,
+)
 
 SHOWN_ROWS = 100
+TOLD_EVERY = 0.05
+"""Seconds between two looks at SQL that is being written."""
 
 
 def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, memory: Memory, notify: Notify) -> Draft:
@@ -26,7 +44,7 @@ def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, mem
     served = pipeline.serve(
         question,
         memory=_WatchedMemory(memory, notify),
-        solver=_WatchedSolver(_solver(workspace, opened, question, database), notify),
+        solver=_WatchedSolver(_solver(workspace, opened, question, database, notify), notify),
         source=_LenientSource(_source(workspace, opened, database)),
         database=database,
         sound=lambda sql: _looks_sound(sql, database),
@@ -51,9 +69,13 @@ def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, mem
     return draft
 
 
-def _solver(workspace: Workspace, opened: OpenDatabase, question: Question, database: Database) -> Solver:
+def _solver(
+    workspace: Workspace, opened: OpenDatabase, question: Question, database: Database, notify: Notify
+) -> Solver:
     """Make the solver as the settings of the database say: which answers it chooses between, and how."""
-    model = ClockedModel(workspace.model)
+    model: LanguageModel = ClockedModel(workspace.model)
+    if notify is not unheard:
+        model = _FirstAloud(model, notify)
     full = SingleShot(model, database, header_of=_header)
     if opened.entry.choice == "none":
         return full
@@ -195,6 +217,38 @@ class _WatchedMemory:
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
         return self._memory.arrange(retrieved)
+
+
+class _FirstAloud:
+    """A model whose first reply is told while it is written: that is the answer, unless another view replaces it."""
+
+    def __init__(self, model: LanguageModel, notify: Notify) -> None:
+        self.name, self.digest, self.slots = model.name, model.digest, model.slots
+        self._model = model
+        self._notify = notify
+        self._told = False
+        self._sql: str | None = None
+        self._next = 0.0
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
+        if self._told:
+            return self._model.chat(messages, sampling=sampling)
+        self._told = True
+        with overheard(self._hear):
+            return self._model.chat(messages, sampling=sampling)
+
+    def _hear(self, text: str) -> None:
+        """Tell the SQL that stands in a reply so far, not more often than anybody can read."""
+        now = monotonic()
+        if now < self._next:
+            return
+        sql = extract_sql(text)
+        if sql and sql != self._sql:
+            self._sql, self._next = sql, now + TOLD_EVERY
+            self._notify(Event("writing", {"sql": sql}))
+
+    def close(self) -> None:
+        self._model.close()
 
 
 class _WatchedSolver:

@@ -22,7 +22,7 @@ from sqlcrystal.interfaces.cli.options import (
     read_question,
     ready_model,
 )
-from sqlcrystal.interfaces.cli.output import print_json, print_lines
+from sqlcrystal.interfaces.cli.output import print_json, print_lines, tell, tell_step
 from sqlcrystal.types import Execution, Failure, Row
 
 if TYPE_CHECKING:
@@ -72,7 +72,12 @@ def ask(
     opened = opened_crystal(store, db=db, name=name, model=model, api_key_env=api_key_env, replay=replay)
     with opened as (crystal, database):
         ready_model(crystal.model_spec)
-        answer = crystal.ask(text, database, by=by, follow=follow, memory=memory)
+        told = tell_step if sys.stderr.isatty() and not json else None  # a reply is streamed where a person looks on
+        try:
+            answer = crystal.ask(text, database, by=by, follow=follow, memory=memory, on_event=told)
+        finally:
+            if told is not None:
+                tell("")
         prices = crystal.prices
     if json:
         print_json(answer.document(trace=trace))

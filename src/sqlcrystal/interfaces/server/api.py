@@ -66,7 +66,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"application/json": {}, "text/event-stream": {}},
-        "description": "The answer; with Accept: text/event-stream the events begun, place, read, cards, sql, "
+        "description": "The answer; with Accept: text/event-stream the events begun, place, read, cards, writing, sql, "
         "rows, repaired and done, or error.",
     }
 }
