@@ -142,7 +142,7 @@ def _read(
 
 
 def as_question(text: str, database: str) -> Question:
-    """A question as the stages take it; its id is the same for every wording that counts as the same question."""
+    """Make a question as the stages take it; its id is the same for every wording that counts as the same question."""
     asked = CHAT_MARKS.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text.strip())
     if not asked:
         raise UserError("question: is empty")
@@ -286,7 +286,7 @@ def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, d
 
 
 def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, wanted: bool | None) -> ServingArm:
-    """The arm of a question today; who says what they want is not drawn, and not measured."""
+    """Draw the arm of a question today; who says what they want is not drawn, and not measured."""
     if wanted is not None:
         return ServingArm(memory=wanted)
     divided = workspace.experiment(opened.name)
@@ -304,7 +304,7 @@ def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, want
 
 
 def held_out(*, seed: int, database: str, question: str, day: str, share: float) -> bool:
-    """A hash decides: the same for every process all day, drawn anew tomorrow; a larger share only adds questions."""
+    """Decide by a hash: the same for every process all day, drawn anew tomorrow; a larger share only adds questions."""
     return _drawn(str(seed), database, question_key(question), day, share=share)
 
 
@@ -332,7 +332,7 @@ class FreshMemory:
         self._memory = workspace.memory(opened)
 
     def recall(self, question: Question) -> Sequence[Retrieved]:
-        """At most k cards, best first; each quarantined card makes room for the next."""
+        """Bring at most k cards, best first; each quarantined card makes room for the next."""
         while True:
             retrieved = self._memory.recall(question)
             if all(still_runs(self._workspace, self._opened, [neighbour.card for neighbour in retrieved]).values()):
@@ -340,7 +340,7 @@ class FreshMemory:
             self._memory = self._workspace.memory(self._opened)
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
-        """As the team's memory does."""
+        """Arrange as the team's memory does."""
         return self._memory.arrange(retrieved)
 
 

@@ -19,17 +19,17 @@ class AsyncCrystal:
     """The same calls, awaited; `crystal` is the one underneath, for everything that is quick."""
 
     def __init__(self, crystal: Crystal) -> None:
-        """Over an open Crystal, which it closes."""
+        """Wrap an open Crystal, which it closes."""
         self.crystal = crystal
 
     @classmethod
     def open(cls, path: Path | str = TEAM_FILE) -> "AsyncCrystal":
-        """With the settings of a sqlcrystal.toml."""
+        """Open with the settings of a sqlcrystal.toml."""
         return cls(Crystal.open(path))
 
     @classmethod
     def over(cls, db: str | Path | None = None, **settings: Any) -> "AsyncCrystal":
-        """Without a settings file; as `Crystal.over`."""
+        """Open without a settings file; as `Crystal.over`."""
         return cls(Crystal.over(db, **settings))
 
     async def ask(

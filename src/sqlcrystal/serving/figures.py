@@ -22,7 +22,7 @@ def figures(value: Value) -> tuple[ValueFigure, ...]:
 
 
 def arms(value: Value) -> list[tuple[str, str, str]]:
-    """Both arms side by side: what is compared, with memory, without."""
+    """Set both arms side by side: what is compared, with memory, without."""
     with_memory, without = value.arms["with_memory"], value.arms["without_memory"]
     return [
         ("right, of verdicts", _percent(value.with_memory), _percent(value.without_memory)),

@@ -160,7 +160,7 @@ class _LenientSource:
 
 
 def _as_given(attempt: Attempt, effort: Effort, sql: str | None) -> Episode:
-    """The answer as it stands, with what was tried; a first answer that stands is called a success when confirmed."""
+    """Give the answer as it stands, with what was tried; a first answer that stands is a success when confirmed."""
     source = effort.source if sql != attempt.sql else "success"
     return Episode(attempt=attempt, source=source, sql=sql or "", rounds=effort.rounds)
 
@@ -188,11 +188,11 @@ class OnceEach:
         return self._schema
 
     def fingerprint(self) -> str:
-        """Of the whole schema."""
+        """Give that of the whole schema."""
         return self._database.fingerprint()
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
-        """The statement's result, from the database the first time."""
+        """Give the statement's result, from the database the first time."""
         key = (sql, timeout, max_rows)
         if key not in self._known:
             self._known[key] = self._database.execute(sql, timeout=timeout, max_rows=max_rows)

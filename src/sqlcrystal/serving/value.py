@@ -118,7 +118,7 @@ class Value(Struct, frozen=True, kw_only=True):
 def values(
     store: Store, *, prices: Prices, database: str | None = None, effect_pp: float | None = None, since: str = ""
 ) -> list[Value]:
-    """Every database that was asked, or the one named."""
+    """Value every database that was asked, or the one named."""
     asked = {arm.database for arm in store.answers.traffic(database=database, since=since)}
     wanted = MATTERS_PP if effect_pp is None else effect_pp
     return [_value(store, name, prices, wanted=wanted, since=since) for name in sorted(asked)]
@@ -200,7 +200,7 @@ def _arm(arm: Traffic | None, prices: Prices) -> ArmValue:
 
 
 def _both_arms(shown: dict[bool, Traffic], hidden: Iterable[Traffic]) -> dict[bool, list[Traffic]]:
-    """All that each arm answered, shown or not."""
+    """Gather all that each arm answered, shown or not."""
     parts: dict[bool, list[Traffic]] = {memory: [arm] for memory, arm in shown.items()}
     for arm in hidden:
         if arm.calls:  # an answer that was not asked for a second time took nothing and tells nothing
@@ -229,7 +229,7 @@ def _break_even(parts: dict[bool, list[Traffic]], lift: LiveLift, prices: Prices
 
 
 def _cards(effects: Iterable[CardEffect], seen: Sequence[Observation]) -> tuple[CardValue, ...]:
-    """Each card that was judged, the most harmful first, then the most useful."""
+    """Value each card that was judged, the most harmful first, then the most useful."""
     without = [observation.right for observation in seen if not observation.memory]
     effects_of_cards = [_card(effect, sum(without), len(without)) for effect in effects]
     order = {"harms": 0, "earns": 1, "unclear": 2}
