@@ -17,7 +17,7 @@ from sqlcrystal.measurement.clusters import Floats
 from sqlcrystal.measurement.comparison import macro_average, new_database, spread
 from sqlcrystal.measurement.simulation import Population, Studies, drawn, intervals, ratios, simulate
 from sqlcrystal.measurement.statistics import difference_of, equivalence
-from sqlcrystal.planning.pilot import published_truth
+from sqlcrystal.planning.power import published_truth
 
 TRUTH = published_truth()
 LIFT, MARGIN_PP = 0.0434, 2.5

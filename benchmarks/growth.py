@@ -156,7 +156,7 @@ def two_stage_databases(count: int, _folder: Path) -> Callable[[], int]:
     """The paper's bootstrap, 1,000 resamples: a hundredth as many databases as the other parts have things."""
     import numpy as np
 
-    from sqlcrystal.measurement.intervals import two_stage_totals
+    from sqlcrystal.measurement.clusters import two_stage_totals
     from sqlcrystal.measurement.outcomes import QuestionTable
 
     rng = np.random.default_rng(0)

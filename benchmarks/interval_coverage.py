@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sqlcrystal.measurement.intervals import DEFAULT_METHOD, METHODS
+from sqlcrystal.measurement.clusters import DEFAULT_METHOD, METHODS
 from sqlcrystal.measurement.simulation import Population, drawn, intervals, ratios, simulate
-from sqlcrystal.planning.pilot import published_truth
+from sqlcrystal.planning.power import published_truth
 
 TRUTH = published_truth()
 LIFT = 0.0434

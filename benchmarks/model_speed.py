@@ -17,8 +17,7 @@ from pathlib import Path
 from sqlcrystal.benchmarks import quarry
 from sqlcrystal.benchmarks.quarry.build import path as quarry_path
 from sqlcrystal.databases import open_database
-from sqlcrystal.models.batched import BatchedModel, BatchedSettings
-from sqlcrystal.models.local import LocalModel, LocalSettings
+from sqlcrystal.models.local import BatchedModel, BatchedSettings, LocalModel, LocalSettings
 from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.types import Message, Question, Sampling
 

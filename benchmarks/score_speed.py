@@ -21,8 +21,7 @@ from pathlib import Path
 
 from sqlcrystal.benchmarks.cases import Benchmark, Case, make_benchmark
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.benchmarks.evaluate import score_predictions
-from sqlcrystal.benchmarks.predictions import read_predictions
+from sqlcrystal.benchmarks.evaluate import read_predictions, score_predictions
 from sqlcrystal.databases import guard
 from sqlcrystal.scoring.cache import GoldCache
 from sqlcrystal.scoring.tokens import sqlite_key

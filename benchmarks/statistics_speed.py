@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sqlcrystal.measurement.intervals import two_stage_totals
+from sqlcrystal.measurement.clusters import two_stage_totals
 from sqlcrystal.measurement.outcomes import paired
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlcrystal.study.report.document import make_document
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.formats.markdown import to_markdown
+from sqlcrystal.study.report.write import to_markdown
 from synthetic_ledger import DATABASES, SEEDS, synthetic_ledger
 
 GOLDEN = Path(__file__).parent / "study" / "golden_tables.md"

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 WAYS = {
     "a database driver in the study": ("study/run.py", "import duckdb"),
-    "scoring asks a model": ("scoring/rules.py", "from sqlcrystal.models.opening import open_model"),
+    "scoring asks a model": ("scoring/verdicts.py", "from sqlcrystal.models.opening import open_model"),
     "the bank asks a model": ("bank/frozen.py", "from sqlcrystal.models.opening import open_model"),
     "measurement reads gold": ("measurement/cost.py", "from sqlcrystal.benchmarks.cases import Case"),
     "a room for everything": ("helpers/__init__.py", "VALUE = 1"),

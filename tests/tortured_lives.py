@@ -27,8 +27,7 @@ from servers import new_postgres_database, running_postgres, short_folder
 from sqlcrystal.bank import CardStore, Entry, Scope, export_jsonl, import_jsonl
 from sqlcrystal.config import parse_study
 from sqlcrystal.errors import ModelError
-from sqlcrystal.models.endpoint import RetryPolicy
-from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
+from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, RetryPolicy
 from sqlcrystal.models.recording import Recording
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.types import Message, Sampling

@@ -10,9 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from sqlcrystal import load_benchmark, read_study, run_study, score_predictions
-from sqlcrystal.benchmarks.cases import Benchmark, Case
-from sqlcrystal.benchmarks.split import splits_of
-from sqlcrystal.ledger.takeover import banked_entries
+from sqlcrystal.benchmarks.cases import Benchmark, Case, splits_of
+from sqlcrystal.ledger.export import banked_entries
 
 ARM = "W0"
 COLLECTION = """

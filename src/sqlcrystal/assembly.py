@@ -70,7 +70,7 @@ SOURCES: dict[str, type[NamedSource]] = by_name(
     SpelledThenOneBit,
 )
 SERVED_SOURCES = {"allowed": SpelledThenLook.name, "never": SpelledThenOneBit.name}
-"""How the service repairs, by whether values may leave the database; the setting `served` measures the first."""
+"""The source of repairs served, by whether values may leave the database; the setting `served` measures the first."""
 
 WRITERS: dict[str, type[CardWriter]] = by_name(
     Verbatim,
@@ -135,7 +135,7 @@ class RegimeKind(NamedTuple):
     summary: str
     make: Callable[[Bench], Regime]
     takes_first: bool = False
-    """Whether any first candidate ends the repair."""
+    """True where any first candidate ends the repair."""
 
 
 # The regimes that a benchmark can feed; the other verifiers need a person, a rule or a service. Without a gate the bit

@@ -1,4 +1,4 @@
-"""How long the work of this thread may go on: set by those who wait, looked at by the models that make them wait."""
+"""The time the work of this thread may take: set by those who wait, looked at by the models that make them wait."""
 
 import threading
 from collections.abc import Iterator

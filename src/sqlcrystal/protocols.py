@@ -67,7 +67,7 @@ class LanguageModel(Protocol):
     name: str
     digest: str
     slots: int
-    """How many calls it serves at once; more of them wait."""
+    """The number of calls it serves at once; more of them wait."""
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
         """Give one reply, or a ModelError; a model that says nothing has answered, with an empty text."""

@@ -99,7 +99,7 @@ class Message(Struct, frozen=True):
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
-    """How a reply is drawn; `index` tells apart several samples of one prompt."""
+    """The way a reply is drawn; `index` tells apart several samples of one prompt."""
 
     temperature: float = 0.0
     max_tokens: int = 2048
@@ -247,7 +247,7 @@ class Rejected(Struct, frozen=True, kw_only=True):
 
 
 class CardStatus(StrEnum):
-    """Whether retrieval may serve a card."""
+    """The state of a card: whether retrieval may serve it."""
 
     ACTIVE = "active"
     DISABLED = "disabled"

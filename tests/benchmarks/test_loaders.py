@@ -8,7 +8,7 @@ import pytest
 
 import scoring_data
 from sqlcrystal.benchmarks.catalogue import BENCHMARKS, load_benchmark
-from sqlcrystal.benchmarks.locations import locate
+from sqlcrystal.benchmarks.files import locate
 from sqlcrystal.errors import ConfigError, DataError
 
 

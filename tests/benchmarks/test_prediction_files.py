@@ -7,7 +7,7 @@ import pytest
 
 import scoring_data
 from sqlcrystal.benchmarks.cases import Benchmark
-from sqlcrystal.benchmarks.predictions import read_predictions
+from sqlcrystal.benchmarks.evaluate import read_predictions
 from sqlcrystal.errors import DataError
 
 GOLDS = scoring_data.GOLDS

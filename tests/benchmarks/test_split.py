@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sqlcrystal.benchmarks.cases import Case
+from sqlcrystal.benchmarks.cases import SEEDS, Case, split, split_into_folds
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.benchmarks.split import SEEDS, split, split_into_folds
 from sqlcrystal.types import Question
 
 PAPER_HELD_OUT_OVER_THREE_SEEDS = {

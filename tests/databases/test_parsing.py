@@ -9,9 +9,9 @@ from sqlglot import exp
 from sqlcrystal.acquisition.revision import Suspects, cap, suspects
 from sqlcrystal.databases import parsing
 from sqlcrystal.databases.parsing import Unparsable, parse, parse_all
-from sqlcrystal.measurement.leakage import template
+from sqlcrystal.measurement.windows import template
 from sqlcrystal.types import FailureKind
-from sqlcrystal.writing import syntax
+from sqlcrystal.writing import diff
 
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb")
 SOURCE = Path(parsing.__file__).parents[1]
@@ -68,7 +68,7 @@ def test_whatever_the_parser_raises_becomes_one_failure(sql: str, dialect: str) 
 def test_a_reply_nobody_can_parse_costs_no_stage_its_work(sql: str) -> None:
     assert suspects(sql, "CREATE TABLE t (a INT)", "sqlite") == Suspects()
     assert cap(sql, "sqlite") == sql
-    assert syntax.parse(sql, "sqlite") is None
+    assert diff.parse(sql, "sqlite") is None
     assert template(sql) is None
 
 

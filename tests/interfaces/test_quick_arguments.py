@@ -86,12 +86,13 @@ def test_a_command_loads_only_its_own_module(tmp_path: Path) -> None:
 
 
 def test_a_first_question_waits_for_nothing_that_only_its_answer_needs(tmp_path: Path) -> None:
-    """Until the language model is asked, neither the store's library nor vectors are loaded."""
+    """Until the language model is asked, neither the store's library, vectors nor the stages of repair are loaded."""
     build(tmp_path / "shop.sqlite")
-    slow = ("sqlalchemy", "rich", "wordllama")  # the profile of the columns is read with the parser before the model
+    # The parser is: the profile of the columns, which stands in the prompt, is read through the guard.
+    slow = ("sqlalchemy", "numpy", "sqlcrystal.assembly", "rich", "wordllama")
     script = (
         "import sys\n"
-        "from sqlcrystal.models.endpoint import Endpoint\n"
+        "from sqlcrystal.models.openai import Endpoint\n"
         f"Endpoint.post = lambda *_: sys.exit(','.join(name for name in {slow} if name in sys.modules))\n"
         "sys.argv = ['sqlcrystal', 'ask', 'How many?', '--db', 'shop.sqlite', '--model', 'http://127.0.0.1:9/v1#m']\n"
         "from sqlcrystal.interfaces.cli.app import main\n"

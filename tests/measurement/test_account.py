@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sqlcrystal.measurement.account import after_rounds, construction, repair_overhead
+from sqlcrystal.measurement.cost import after_rounds, construction, repair_overhead
 
 
 def row(*, right: bool, first: bool, round_calls: tuple[int, ...] = (), **more: Any) -> Any:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from sqlcrystal.measurement.adoption import elements, stands_in, trace, trace_depth
+from sqlcrystal.measurement.attribution import elements, stands_in, trace, trace_depth
 from sqlcrystal.measurement.flips import (
     breaks,
     correlation,
@@ -22,8 +22,7 @@ from sqlcrystal.measurement.flips import (
     to_outcomes,
     top_share,
 )
-from sqlcrystal.measurement.leakage import audit, template
-from sqlcrystal.measurement.windows import card_use, gini
+from sqlcrystal.measurement.windows import audit, card_use, gini, template
 from sqlcrystal.types import CardId
 
 

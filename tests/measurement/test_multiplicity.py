@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.measurement.multiplicity import holm, read_family
+from sqlcrystal.measurement.statistics import holm, read_family
 
 p_values = st.one_of(st.none(), st.floats(0, 1))
 

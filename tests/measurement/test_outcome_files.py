@@ -8,10 +8,9 @@ import pytest
 
 from sqlcrystal.errors import DataError
 from sqlcrystal.measurement.comparison import compare, compare_arms
-from sqlcrystal.measurement.multiplicity import holm
 from sqlcrystal.measurement.outcome_files import read_arms, read_outcomes
 from sqlcrystal.measurement.outcomes import paired
-from sqlcrystal.measurement.statistics import sign_flip_p
+from sqlcrystal.measurement.statistics import holm, sign_flip_p
 
 
 def written(folder: Path, header: str, *lines: str) -> Path:

@@ -8,14 +8,29 @@ from msgspec.structs import replace
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.ledger.records import Outcome, read_ledger, write_ledger
-from sqlcrystal.measurement.collecting import CallProfile, effort
 from sqlcrystal.measurement.flips import pair_up
 from sqlcrystal.measurement.outcomes import QuestionTable
-from sqlcrystal.measurement.power import PlannedStudy, expected, expected_ratio, forecast, needed
-from sqlcrystal.measurement.prospect import prospect
-from sqlcrystal.measurement.simulation import as_it_stands, drawn, intervals, simulate
-from sqlcrystal.measurement.truth import Truth, sampling_variance, truth_from_pairs, without_noise
-from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_family, pilot_truth, published_truth
+from sqlcrystal.measurement.power import (
+    CallProfile,
+    PlannedStudy,
+    effort,
+    expected,
+    expected_ratio,
+    forecast,
+    needed,
+    prospect,
+)
+from sqlcrystal.measurement.simulation import (
+    Truth,
+    as_it_stands,
+    drawn,
+    intervals,
+    sampling_variance,
+    simulate,
+    truth_from_pairs,
+    without_noise,
+)
+from sqlcrystal.planning.power import PUBLISHED_CALLS, pilot_family, pilot_truth, published_truth
 from sqlcrystal.study.report.facts import Facts
 from synthetic_ledger import synthetic_ledger
 
@@ -123,7 +138,7 @@ def test_a_plan_for_a_hundred_thousand_databases_is_worked_out_at_once(
 
 
 def test_the_vectorised_bootstrap_is_the_bootstrap(paper: Truth) -> None:
-    from sqlcrystal.measurement.intervals import two_stage_totals
+    from sqlcrystal.measurement.clusters import two_stage_totals
 
     rng = np.random.default_rng(6)
     population = drawn(paper, studies=3, databases=6, lift=0.04, spread=0.03, rng=rng)

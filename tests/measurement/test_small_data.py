@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.measurement import clusters
+from sqlcrystal.measurement.clusters import METHODS
 from sqlcrystal.measurement.comparison import Comparison, compare, new_database, spread
-from sqlcrystal.measurement.intervals import METHODS
 from sqlcrystal.measurement.outcomes import QuestionTable, paired
 from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate, whole_headroom
 from sqlcrystal.measurement.simulation import Population, drawn, simulate
 from sqlcrystal.measurement.statistics import difference, equivalence
-from sqlcrystal.planning.pilot import published_truth
+from sqlcrystal.planning.power import published_truth
 
 Row = tuple[str, str, str, int, int]
 

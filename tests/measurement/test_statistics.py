@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from plain_bootstrap import outcomes_like_the_paper, plain_two_stage
 from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.measurement.clusters import METHODS, two_stage_totals
 from sqlcrystal.measurement.comparison import compare, mirrored
-from sqlcrystal.measurement.intervals import METHODS, two_stage_totals
 from sqlcrystal.measurement.outcome_files import read_pairs
 from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
 from sqlcrystal.measurement.ratio import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from sqlcrystal.errors import ConfigError, ModelRejected, ModelUnavailable
-from sqlcrystal.models.batched import BatchedModel, BatchedSettings
 from sqlcrystal.models.catalogue import weights_path
-from sqlcrystal.models.local import LocalModel, LocalSettings
+from sqlcrystal.models.local import BatchedModel, BatchedSettings, LocalModel, LocalSettings
 from sqlcrystal.models.opening import open_model
 from sqlcrystal.models.recording import Recording
 from sqlcrystal.types import Completion, Message, Sampling

@@ -35,8 +35,7 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from sqlcrystal.models.endpoint import RetryPolicy
-from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, TokenPrices
+from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, RetryPolicy, TokenPrices
 from sqlcrystal.models.opening import open_model, using_model
 from sqlcrystal.types import Completion, Message, Sampling
 
@@ -141,7 +140,7 @@ def test_retry_after_is_honoured() -> None:
 
 def test_a_retry_after_beyond_the_deadline_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("sqlcrystal.models.endpoint.time.sleep", waits.append)
+    monkeypatch.setattr("sqlcrystal.models.openai.time.sleep", waits.append)
     late = pytest.raises(ModelTimeout, match=r"deadline of 20 s leaves no time.*HTTP 429")
     with serving(refuse(429, {"retry-after": "60"})) as server, late:
         ask(client(server))

@@ -10,9 +10,8 @@ import pytest
 from model_endpoints import END, Answer, Handler, completion, piece, serving, stream
 from sqlcrystal.errors import BadReply, ModelUnavailable
 from sqlcrystal.listening import overheard
-from sqlcrystal.models.endpoint import RetryPolicy
 from sqlcrystal.models.local import _StreamedReply
-from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
+from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, RetryPolicy
 from sqlcrystal.models.recorded import Recorded
 from sqlcrystal.models.recording import Recording
 from sqlcrystal.patience import Patience

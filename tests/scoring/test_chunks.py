@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlcrystal.scoring.chunks import Chunk, PredictedPair, chunks_of
+from sqlcrystal.scoring.judge import Chunk, PredictedPair, chunks_of
 
 STATEMENTS = [f"SELECT {number}" for number in range(40)]
 pairs = st.builds(

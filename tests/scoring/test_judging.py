@@ -13,13 +13,12 @@ import pytest
 import scoring_data
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.benchmarks.evaluate import score_predictions
-from sqlcrystal.benchmarks.locations import locate
+from sqlcrystal.benchmarks.files import locate
 from sqlcrystal.databases import sqlite as sqlite_adapter
 from sqlcrystal.errors import DataError, InfrastructureError
 from sqlcrystal.scoring import Kind
 from sqlcrystal.scoring.cache import GoldCache
-from sqlcrystal.scoring.chunks import PredictedPair
-from sqlcrystal.scoring.judge import Databases, judge
+from sqlcrystal.scoring.judge import Databases, PredictedPair, judge
 from sqlcrystal.scoring.workers import run_chunks
 from sqlcrystal.types import Execution, Rows
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.benchmarks.evaluate import score_predictions
-from sqlcrystal.benchmarks.predictions import read_predictions
+from sqlcrystal.benchmarks.evaluate import read_predictions, score_predictions
 from sqlcrystal.benchmarks.preflight import check_benchmark
 from sqlcrystal.scoring import Kind
 from sqlcrystal.scoring.cache import GoldCache

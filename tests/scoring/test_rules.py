@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.scoring import RULES, Kind, compare
-from sqlcrystal.scoring.rules import columns_within, same_bag, same_denotation, same_set
+from sqlcrystal.scoring.verdicts import columns_within, same_bag, same_denotation, same_set
 from sqlcrystal.types import Execution, Failure, FailureKind, Row, Rows
 
 cells = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([0.5, 1.0, 2.5]), st.sampled_from(["", "a", "b"]))

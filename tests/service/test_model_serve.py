@@ -15,9 +15,8 @@ import pytest
 from running_service import listening
 from serving_commands import run_command
 from sqlcrystal.interfaces.server.model_app import make_model_app
-from sqlcrystal.models.batched import BatchedModel
 from sqlcrystal.models.embeddings import WordLlamaEmbedder
-from sqlcrystal.models.local import LocalModel
+from sqlcrystal.models.local import BatchedModel, LocalModel
 from sqlcrystal.models.opening import open_model
 from sqlcrystal.types import Message, Sampling
 from tiny_gguf import write_tiny_model

@@ -8,10 +8,10 @@ import pytest
 from cardbox import HashingEmbedder
 from shop import OWN_TESTS, QUESTION, RIGHT, build, helped
 from sqlcrystal import Crystal
-from sqlcrystal.benchmarks.own import load
+from sqlcrystal.benchmarks.catalogue import load
 from sqlcrystal.errors import ConfigError, DataError
+from sqlcrystal.ledger.export import banked_entries
 from sqlcrystal.ledger.records import Ledger, read_ledger, write_ledger
-from sqlcrystal.ledger.takeover import banked_entries
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving.own_tests import junit, read_tests
 from synthetic_ledger import synthetic_ledger

@@ -10,7 +10,7 @@ import pytest
 from sqlcrystal.config import parse_study
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.ledger.records import Ledger, Outcome
-from sqlcrystal.measurement.cause import card_effects, flip_causes, harmful
+from sqlcrystal.measurement.attribution import card_effects, flip_causes, harmful
 from sqlcrystal.planning.plan import StudyPlan, plan_study
 from sqlcrystal.study.design import design
 from sqlcrystal.study.opening import Finished, run_study

@@ -10,18 +10,18 @@ import pytest
 
 from cardbox import HashingEmbedder
 from shop import fenced
+from sqlcrystal.benchmarks.cases import split
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.benchmarks.split import split
 from sqlcrystal.config import StudyFile, read_study
 from sqlcrystal.ledger.records import Ledger
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.planning.plan import plan_study
 from sqlcrystal.solving.following import FOLLOW_SYSTEM
+from sqlcrystal.study.design import SETTINGS
 from sqlcrystal.study.opening import run_study
-from sqlcrystal.study.report.dialogue_tables import dialogue_table
 from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.value_tables import dialogue_table
 from sqlcrystal.study.report.wording import NONE
-from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.types import Message, Sampling
 
 STUDY = Path(__file__).parents[2] / "studies" / "sparc.toml"

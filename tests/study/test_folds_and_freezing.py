@@ -18,7 +18,7 @@ from sqlcrystal.study.opening import freeze_study, run_study
 from sqlcrystal.study.report.design_tables import conditions
 from sqlcrystal.study.report.document import make_document
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.formats.markdown import to_report
+from sqlcrystal.study.report.write import to_report
 from sqlcrystal.types import Completion, Message, Sampling
 from study_player import Player
 

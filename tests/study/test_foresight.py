@@ -2,9 +2,8 @@
 
 import pytest
 
-from sqlcrystal.benchmarks.cases import Case
-from sqlcrystal.benchmarks.split import Split
-from sqlcrystal.planning.foresight import foresee
+from sqlcrystal.benchmarks.cases import Case, Split
+from sqlcrystal.planning.power import foresee
 from sqlcrystal.types import Question
 
 

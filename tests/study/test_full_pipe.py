@@ -9,7 +9,7 @@ import pytest
 from sqlcrystal.config import parse_study
 from sqlcrystal.engines.worker_pool import Done, ThreadWorkers
 from sqlcrystal.study import opening
-from sqlcrystal.study.holdings import Holding, Performed
+from sqlcrystal.study.memories import Holding, Performed
 from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.units import Collection, Unit
 from study_player import Player

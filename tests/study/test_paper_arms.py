@@ -11,7 +11,7 @@ from sqlcrystal.config import StudyFile, read_study
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.formats.html import to_page
+from sqlcrystal.study.report.html import to_page
 from sqlcrystal.study.report.table import ReportTable
 from sqlcrystal.study.report.wording import NONE
 from study_player import Player

@@ -14,8 +14,8 @@ from browser import needs_browser, opened_browser
 from sqlcrystal.ledger.records import Ledger, Outcome, write_ledger
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.formats.html import to_page
-from sqlcrystal.study.report.formats.markdown import to_report
+from sqlcrystal.study.report.html import to_page
+from sqlcrystal.study.report.write import to_report
 from synthetic_ledger import synthetic_document, synthetic_ledger
 
 BOXES = """() => [...document.querySelectorAll('figure svg[role=img], div.scroll, figure, section.table')]

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from sqlcrystal.benchmarks.cases import Case
-from sqlcrystal.benchmarks.split import Split
+from sqlcrystal.benchmarks.cases import Case, Split
 from sqlcrystal.config import digest, parse_study, read_study
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.study.design import design

@@ -11,7 +11,7 @@ import pytest
 
 from model_endpoints import Handler, Server, completion, serving
 from sqlcrystal.config import parse_study, read_study
-from sqlcrystal.models.endpoint import Endpoint
+from sqlcrystal.models.openai import Endpoint
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.types import Completion, Message, Sampling
 from study_player import QUESTION, Player, draw

@@ -10,23 +10,14 @@ import pytest
 
 from sqlcrystal.ledger.records import Arm, Ledger
 from sqlcrystal.measurement.ratio import crystallization_ratio
-from sqlcrystal.study.report import (
-    audit_tables,
-    cost_tables,
-    decision_tables,
-    gate_tables,
-    mechanism_tables,
-    value_tables,
-)
+from sqlcrystal.study.report import audit_tables, cost_tables, decision_tables, mechanism_tables, value_tables
 from sqlcrystal.study.report.comparisons import contrasts, finding, observed_drift, oriented
 from sqlcrystal.study.report.document import make_document
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.formats.html import to_html
-from sqlcrystal.study.report.formats.latex import to_latex
-from sqlcrystal.study.report.formats.markdown import to_markdown
-from sqlcrystal.study.report.formats.spreadsheet import to_csv
+from sqlcrystal.study.report.html import to_html
 from sqlcrystal.study.report.summary import summarize
 from sqlcrystal.study.report.table import Body, ReportTable
+from sqlcrystal.study.report.write import to_csv, to_latex, to_markdown
 from synthetic_ledger import SEEDS, synthetic_document, synthetic_facts, synthetic_ledger
 
 SAMPLE = ReportTable(
@@ -176,7 +167,7 @@ def test_an_arm_called_none_that_retrieves_is_not_the_floor() -> None:
         decision_tables.origin,
         decision_tables.matched_admission,
         decision_tables.bank_by_width,
-        gate_tables.second_pass,
+        decision_tables.second_pass,
     ],
 )
 def test_a_table_without_arms_is_not_made(build: Callable[[Facts], Body | None]) -> None:
@@ -256,7 +247,7 @@ def with_engine() -> Ledger:
 
 def test_the_engine_stands_as_a_detector_beside_the_oracle() -> None:
     facts = Facts(with_engine())
-    table = gate_tables.engine(facts)
+    table = decision_tables.engine(facts)
     assert table is not None
     assert [row[0] for row in table.rows] == ["none, held-out repair", "engine, collection"]
     assert table.rows[0][2].startswith("100.0 (")

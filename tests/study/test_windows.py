@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from sqlcrystal.ledger.records import Ledger, Outcome
-from sqlcrystal.study.report import mechanism_tables, window_tables
+from sqlcrystal.study.report import arm_rows, mechanism_tables
 from sqlcrystal.study.report.facts import Facts
 from synthetic_ledger import synthetic_ledger
 
@@ -13,7 +13,7 @@ ARMS = ("none", "W0", "random", "k=1", "k=10", "permuted")
 
 
 def table(ledger: Ledger) -> dict[str, dict[str, str]]:
-    made = window_tables.window_table(Facts(ledger))
+    made = arm_rows.window_table(Facts(ledger))
     assert made is not None
     return {row[0]: dict(zip(made.columns, row, strict=True)) for row in made.rows}
 

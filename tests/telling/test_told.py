@@ -11,9 +11,8 @@ from sqlglot import exp
 
 from sqlcrystal.benchmarks.quarry import build, entries, names
 from sqlcrystal.databases.parsing import parse_all
-from sqlcrystal.telling.query import sentence
+from sqlcrystal.telling.query import sentence, tell
 from sqlcrystal.telling.scope import Known, Untold
-from sqlcrystal.telling.told import tell
 
 TOLD = {
     "SELECT count(*) FROM Track t JOIN Genre g ON t.GenreId = g.GenreId WHERE g.Name = 'Rock'": (

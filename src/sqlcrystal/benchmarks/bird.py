@@ -7,8 +7,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from sqlcrystal.benchmarks.cases import Benchmark, Case, make_benchmark
-from sqlcrystal.benchmarks.files import find_file, find_folder, read_records, require_folder
-from sqlcrystal.benchmarks.locations import locate
+from sqlcrystal.benchmarks.files import find_file, find_folder, locate, read_records, require_folder
 from sqlcrystal.errors import DataError
 from sqlcrystal.types import Question
 

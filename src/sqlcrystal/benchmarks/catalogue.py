@@ -1,20 +1,85 @@
-"""Name → loader: every benchmark there is, and how to get one."""
+"""Name → loader: every benchmark there is, how to get one, and the user's own questions beside their databases."""
 
 import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.benchmarks import bird, dialogues, own, spider
-from sqlcrystal.benchmarks.cases import Benchmark
-from sqlcrystal.errors import ConfigError
+from sqlcrystal.benchmarks import bird, spider
+from sqlcrystal.benchmarks.cases import Benchmark, Case, make_benchmark
+from sqlcrystal.benchmarks.files import locate, read_json_lines
+from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.scoring.verdicts import INSTANCES
+from sqlcrystal.types import Question
 
 if TYPE_CHECKING:
     from sqlcrystal.config import BenchmarkEntry
+
+
+class _OwnEntry(Struct):
+    question: str
+    sql: str
+    database: str
+    id: int | str | None = None
+    evidence: str | None = ""
+    difficulty: str | None = ""
+    paraphrases: tuple[str, ...] = ()
+
+
+def load(data: Path | None, databases: Sequence[str] = ()) -> Benchmark:
+    """A JSON Lines file, or the folder that holds one; databases.toml, databases.json or SQLite files lie beside it."""
+    path = _questions_file(data)
+    cases: list[Case] = []
+    places: dict[str, int] = {}
+    for number, value in read_json_lines(path):
+        case = _case(path, number, len(cases), value)
+        if case.question.id in places:
+            raise DataError(
+                f"{path}: line {number} repeats the id {case.question.id!r} of line {places[case.question.id]}"
+            )
+        places[case.question.id] = number
+        cases.append(case)
+    beside = [path.parent / name for name in ("databases.toml", "databases.json")]
+    folders = [path.parent / "databases", path.parent / "database", path.parent]
+    names = [case.question.database for case in cases]
+    return make_benchmark(
+        "own",
+        cases,
+        locate(names, folders=folders, given=databases, beside=[file for file in beside if file.is_file()]),
+    )
+
+
+def _questions_file(data: Path | None) -> Path:
+    if data is None:
+        raise DataError("--data: own needs your JSON Lines file or the folder that holds it")
+    if not data.is_dir():
+        return data
+    candidates = [data / "questions.jsonl"] if (data / "questions.jsonl").is_file() else sorted(data.glob("*.jsonl"))
+    if len(candidates) != 1:
+        names = ", ".join(path.name for path in candidates) or "none"
+        raise DataError(f"--data: {data} must hold questions.jsonl or exactly one *.jsonl; found {names}")
+    return candidates[0]
+
+
+def _case(path: Path, number: int, position: int, value: Any) -> Case:
+    try:
+        entry = msgspec.convert(value, _OwnEntry)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{path}: line {number}: {error}; needed are question, sql and database") from None
+    question = Question(
+        id=str(position if entry.id is None else entry.id),
+        database=entry.database,
+        text=entry.question,
+        evidence=entry.evidence or "",
+        difficulty=entry.difficulty or "",
+    )
+    return Case(question=question, sql=entry.sql, paraphrases=entry.paraphrases)
+
 
 Loader = Callable[[Path | None, Sequence[str]], Benchmark]
 
@@ -37,9 +102,9 @@ BENCHMARKS: dict[str, tuple[Loader, str]] = {
     "spider": (spider.load_dev, "Spider dev: dev.json, database/"),
     "spider-train": (spider.load_train, "Spider train: train_spider.json, train_others.json, database/"),
     "spider-test": (spider.load_test, "Spider test: test.json, test_database/"),
-    "sparc": (dialogues.load_sparc, "SParC dev, in dialogues: sparc_dev.json, and Spider's database/"),
-    "cosql": (dialogues.load_cosql, "CoSQL dev, in dialogues: cosql_dev.json, and Spider's database/"),
-    "own": (own.load, "your JSON Lines file of question, sql, database"),
+    "sparc": (spider.load_sparc, "SParC dev, in dialogues: sparc_dev.json, and Spider's database/"),
+    "cosql": (spider.load_cosql, "CoSQL dev, in dialogues: cosql_dev.json, and Spider's database/"),
+    "own": (load, "your JSON Lines file of question, sql, database"),
 }
 
 

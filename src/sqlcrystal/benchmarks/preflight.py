@@ -18,7 +18,7 @@ _CHUNK = 16
 
 
 class GoldState(Struct, frozen=True, kw_only=True):
-    """How one gold behaved; `equal_wrong` counts kept wrong queries that it cannot be told from."""
+    """The behaviour of one gold; `equal_wrong` counts kept wrong queries that it cannot be told from."""
 
     question_id: str
     database: str
@@ -31,7 +31,7 @@ class GoldState(Struct, frozen=True, kw_only=True):
 
 
 class DatabaseCheck(Struct, frozen=True, kw_only=True):
-    """How the golds of one database behaved; those that return nothing, or slowly, are among the executed."""
+    """The behaviour of one database's golds; those that return nothing, or slowly, are among the executed."""
 
     questions: int
     executed: int
@@ -44,7 +44,7 @@ class DatabaseCheck(Struct, frozen=True, kw_only=True):
 
 
 class Preflight(Struct, frozen=True, kw_only=True):
-    """How the golds of a benchmark behaved, overall and per database, and every one that needs a look."""
+    """The behaviour of a benchmark's golds, overall and per database, and every one that needs a look."""
 
     benchmark: str
     questions: int

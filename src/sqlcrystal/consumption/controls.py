@@ -126,7 +126,7 @@ def _lot(salt: tuple[object, ...], card: Card) -> tuple[int, str]:
 
 
 Render = Callable[[str, str], str]
-"""How the bank's writer renders a question's text and a SQL."""
+"""The bank's writer: from a question's text and a SQL to a card's text."""
 
 
 class KeptPair(Struct, frozen=True, kw_only=True):

@@ -25,9 +25,9 @@ class NamedRetriever(ABC):
     summary: ClassVar[str]
     """The cards it brings in a few words, for reports."""
     seeded: ClassVar[bool] = False
-    """Whether it draws by the seed of its reach, so that each seed needs one of its own."""
+    """True if it draws by the seed of its reach, so that each seed needs one of its own."""
     crosses_databases: ClassVar[bool] = False
-    """Whether it brings cards of other databases: a control for studies, which no service may use."""
+    """True if it brings cards of other databases: a control for studies, which no service may use."""
 
     @classmethod
     @abstractmethod

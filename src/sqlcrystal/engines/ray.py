@@ -23,7 +23,7 @@ from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.types import Completion, Message, Sampling
 
 MOST_DISPATCHES = 3
-"""How often a unit is sent whose worker is lost."""
+"""Times that a unit is sent whose worker is lost."""
 Reference: TypeAlias = Any
 """Ray's handles have no types of their own."""
 

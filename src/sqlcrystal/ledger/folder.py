@@ -11,12 +11,12 @@ from filelock import FileLock, Timeout
 from sqlcrystal.config import PLACES, StudyFile
 from sqlcrystal.config.bundled import KEPT_STUDY
 from sqlcrystal.errors import DataError
-from sqlcrystal.ledger.whole_files import write_whole
+from sqlcrystal.ledger.records import write_whole
 
 RECORDING = "recording.sqlite"
 LOCK = "run.lock"
 GROWING = ("arm", "arms", "contrast", "seeds", "reruns", "rule")
-"""What a study may change from one run to the next: more arms, seeds and contrasts read the same recording."""
+"""Keys that a study may change from one run to the next: more arms, seeds and contrasts read the same recording."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The ledger: the facts of one study, from which every table, figure and sentence of a report is generated.
+"""The ledger: the facts of one study, from which a report is generated, in files that are whole or not there.
 
 Its rows, a hundred thousand and more, are kept out of the garbage collector (gc=False), which would walk all of them
 again and again while they are read: they cannot form cycles.
@@ -11,8 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
-from sqlcrystal.ledger.whole_files import write_whole
 from sqlcrystal.types import CardId
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write beside the file first, then take its place in one step."""
+    fresh = path.with_name(path.name + ".tmp")
+    fresh.write_bytes(content)
+    fresh.replace(path)
+    return path
 
 
 class Arm(Struct, frozen=True, kw_only=True):
@@ -29,7 +36,7 @@ class Arm(Struct, frozen=True, kw_only=True):
     bank: str = "full"
     """full, a fraction such as 50%, matched:ARM:DRAW (cut to its card counts), retire:ARM (without harmful cards)."""
     solver: str = "single-shot"
-    """How held-out and banked questions are answered; a bank is always collected single-shot."""
+    """The way held-out and banked questions are answered; a bank is always collected single-shot."""
     passes: int = 1
     base: str = ""
     """The arm this one differs from in its factor; empty for the default arm."""
@@ -64,19 +71,19 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     completion_tokens: int = 0
     seconds: float = 0.0
     run: int = 0
-    """Which repetition of the same prompts this is; only rerun and again go beyond 0."""
+    """The number of this repetition of the same prompts; only rerun and again go beyond 0."""
     accepted: bool = False
-    """Whether a repair ended with a candidate that its gate accepted."""
+    """True if a repair ended with a candidate that its gate accepted."""
     round_calls: tuple[int, ...] = ()
     """The calls of each repair round; empty in ledgers that did not keep them."""
     wording: int = 0
-    """Which paraphrase was asked, from 1 on; 0 is the question itself."""
+    """The paraphrase that was asked, from 1 on; 0 is the question itself."""
     without: CardId = CardId("")
     """In the cause settings, the card of its window that this answer did without; `first_sql` had them all."""
     runtime: str = ""
-    """What ran the weights for its calls; several are joined by a plus sign, an endpoint that does not say is empty."""
+    """The runtime of its calls' weights; several are joined by a plus sign, an endpoint that does not say is empty."""
     traits: tuple[float, ...] = ()
-    """What a served answer's probability of being right rests on (`measurement.confidence.TRAITS`)."""
+    """The traits that a served answer's probability of being right rests on (`measurement.confidence.TRAITS`)."""
     other_sql: str | None = None
     """The second reading of a served answer, where its views fell apart in two."""
     other_right: bool = False
@@ -148,7 +155,7 @@ class Preregistration(Struct, frozen=True, kw_only=True):
     at: str
     digest: str
     changed: tuple[str, ...] = ()
-    """What of the frozen parts is no longer the same: arms by name, questions, prompts, conditions."""
+    """The frozen parts that are no longer the same: arms by name, questions, prompts, conditions."""
     added_arms: tuple[str, ...] = ()
     added_contrasts: tuple[str, ...] = ()
 
@@ -181,11 +188,11 @@ class Manifest(Struct, frozen=True, kw_only=True):
     recordings: tuple[str, ...] = ()
     """The file names of the recordings that were read."""
     equivalence_margin: float = 0.0
-    """How many points two arms may differ and still be called equivalent, fixed by the study; 0 if drift does."""
+    """The points by which two arms may differ and still be called equivalent, fixed by the study; 0 if drift does."""
     bare_per_seed: bool = False
-    """Whether answers without memory were asked anew for every seed, apart from those that repair starts from."""
+    """True if answers without memory were asked anew for every seed, apart from those that repair starts from."""
     margin_from_drift: bool = False
-    """Whether the study takes the largest difference between identical runs for its margin."""
+    """True if the study takes the largest difference between identical runs for its margin."""
     started: str = ""
     finished: str = ""
     left_out: tuple[str, ...] = ()
@@ -212,7 +219,7 @@ class Ledger(Struct, frozen=True, kw_only=True):
     outcomes: tuple[Outcome, ...]
     cards: tuple[BankedCard, ...]
     questions: dict[str, str] = {}
-    """What each question id asks: for the gallery and the paraphrase audit, which are left out without it."""
+    """The text of each question id: for the gallery and the paraphrase audit, which are left out without it."""
     known: tuple[str, ...] = ()
     """The ids of questions that an earlier study had asked, so that their answers were known to the designers."""
     turns: dict[str, tuple[str, int]] = {}

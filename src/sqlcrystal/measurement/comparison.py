@@ -8,14 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlcrystal.measurement import clusters
-from sqlcrystal.measurement.intervals import DEFAULT_METHOD, RESAMPLES, Interval, student
-from sqlcrystal.measurement.multiplicity import holm
+from sqlcrystal.measurement.clusters import DEFAULT_METHOD, RESAMPLES, Interval, student
 from sqlcrystal.measurement.outcomes import NO_SEED, ArmScores, PairedOutcomes, QuestionTable
 from sqlcrystal.measurement.statistics import (
     Estimate,
     detectable,
     detectable_ends,
     difference,
+    holm,
     mcnemar_p,
     question_level,
     sign_flip_p,
@@ -47,14 +47,14 @@ def leave_one_out(*, outcomes: PairedOutcomes) -> LeaveOneOut | None:
 
 
 class Spread(Struct, frozen=True, kw_only=True):
-    """How the databases' observed differences lie, each counting once, in points."""
+    """The spread of the databases' observed differences, each counting once, in points."""
 
     databases: int
     mean: float
     variance: float
     """Of the observed differences."""
     sampling: float
-    """What of it drawing questions explains: the mean of the databases' sampling variances."""
+    """The part that drawing questions explains: the mean of the databases' sampling variances."""
 
     @property
     def between(self) -> float:
@@ -75,7 +75,7 @@ class Spread(Struct, frozen=True, kw_only=True):
 
 
 BOUND = 0.8
-"""How often the bound of the variance between databases is to lie above it."""
+"""Share of cases in which the bound of the variance between databases is to lie above it."""
 
 
 def spread(*, table: QuestionTable) -> Spread | None:
@@ -180,7 +180,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Its 95 % interval, from how uncertain the standard error itself is."""
     leave_one_out: LeaveOneOut | None
     between_sd_pp: float | None
-    """How much the databases' true differences differ, as a standard deviation."""
+    """The spread of the databases' true differences, as a standard deviation."""
     new_database_pp: tuple[float, float] | None
     """A 95 % prediction interval for the true difference in a database that was not in the study."""
     macro_pp: float | None
@@ -203,7 +203,7 @@ def compare(
     """The paired difference with a database-clustered interval, and everything that stands beside it."""
     rng = np.random.default_rng(rng_seed)
     estimate = difference(outcomes=outcomes, rng=rng, method=method, resamples=resamples)
-    # What could be detected is a property of the data, not of the interval's method.
+    # The detectable difference is a property of the data, not of the interval's method.
     scale = estimate if estimate.standard_error else difference(outcomes=outcomes, rng=rng)
     seeds = len(set(outcomes.seeds) - {NO_SEED})
     return Comparison(
@@ -236,7 +236,7 @@ def compare(
 
 
 def _between_databases(outcomes: PairedOutcomes, *, told: bool) -> dict[str, Any]:
-    """How databases differ; databases that agree by luck would promise as much about a new one, so nothing is told."""
+    """Describe how databases differ; nothing of some that agree by luck, which would promise as much of a new one."""
     found = spread(table=outcomes.differences)
     judged = found if told else None
     macro = macro_average(judged) if judged else None

@@ -1,4 +1,4 @@
-"""How sure an answer is: a calibrated probability of being right, from what is known without an oracle."""
+"""The confidence in an answer: a calibrated probability of being right, from what is known without an oracle."""
 
 import math
 import re
@@ -34,11 +34,11 @@ TRAITS = (
     "words of the question",
     "tables of the schema",
 )
-"""What a probability rests on; the weights of a model stand in this order."""
+"""The traits that a probability rests on; the weights of a model stand in this order."""
 WORD = re.compile(r"[^\W_]+")
 SHIPPED = "confidence.json"
 PENALTY = 10.0
-"""How strongly weights are drawn to zero: a few hundred answers tell little of a dozen traits."""
+"""The strength with which weights are drawn to zero: a few hundred answers tell little of a dozen traits."""
 
 
 class Example(NamedTuple):
@@ -231,7 +231,7 @@ class Bin(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """How well probabilities keep their word."""
+    """The calibration of probabilities: how well they keep their word."""
 
     n: int
     bins: tuple[Bin, ...]

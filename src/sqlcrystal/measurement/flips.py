@@ -11,8 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from sqlcrystal.errors import DataError
-from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
-from sqlcrystal.measurement.rows import JudgedQuestion
+from sqlcrystal.measurement.outcomes import JudgedQuestion, PairedOutcomes, paired
 from sqlcrystal.measurement.statistics import mcnemar_p
 from sqlcrystal.types import CardId
 
@@ -185,7 +184,7 @@ def drift(runs: Sequence[Rerun]) -> Drift | None:
 
 
 class Substitution(Struct, frozen=True, kw_only=True):
-    """How often the other method solves memory's fixes, against its rate on all failures of the bare solver."""
+    """The rate at which the other method solves memory's fixes, against its rate on all failures of the bare solver."""
 
     fixes: int
     also_solved: int

@@ -76,7 +76,7 @@ class Asked:
 
 
 class WorstCase(Struct, frozen=True, kw_only=True):
-    """Where the lift over all answers lies, whatever the verdicts on unjudged ones would be, in points."""
+    """The bounds of the lift over all answers, whatever the verdicts on unjudged ones would be, in points."""
 
     low_pp: float
     high_pp: float
@@ -85,11 +85,11 @@ class WorstCase(Struct, frozen=True, kw_only=True):
 
 
 class VerdictRate(Struct, frozen=True, kw_only=True):
-    """How many answers of a kind were given and judged."""
+    """The answers of a kind that were given and judged."""
 
     memory: bool
     trouble: bool | None
-    """Whether the answer showed a sign of trouble; None where that was not kept."""
+    """True if the answer showed a sign of trouble; None where that was not kept."""
     asked: int
     judged: int
 
@@ -224,7 +224,7 @@ def _rates_apart(some: Sequence[VerdictRate], others: Sequence[VerdictRate]) -> 
 def paired_verdicts_needed(
     *, floor: float, settled: float = USUAL_SETTLED, effect_pp: float = MATTERS_PP, power: float = POWER
 ) -> int | None:
-    """How many verdicts it takes where both arms answer and chance shows one: those answered alike need no luck."""
+    """Count the verdicts needed where both arms answer and chance shows one: those answered alike need no luck."""
     return verdicts_needed(floor=floor, share=0.5, effect_pp=effect_pp, settled=settled, power=power)
 
 

@@ -1,14 +1,40 @@
-"""Paired outcomes: the same questions answered under two arms."""
+"""Answered questions as every measurement needs them, and paired outcomes: the same questions under two arms."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sqlcrystal.errors import DataError
+
+
+class JudgedQuestion(Protocol):
+    """One question, asked under a seed, and whether the final SQL is right."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def database(self) -> str: ...
+    @property
+    def right(self) -> bool: ...
+
+
+class RepairedQuestion(Protocol):
+    """One question before and after repair, and how many rounds that took."""
+
+    @property
+    def right(self) -> bool: ...
+    @property
+    def first_right(self) -> bool: ...
+    @property
+    def rounds(self) -> int: ...
+
 
 NO_SEED = ""
 """The seed of outcomes that know none."""

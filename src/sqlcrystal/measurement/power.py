@@ -1,4 +1,4 @@
-"""The power of a study before it is run: detectable lift, expected intervals, and the size that a lift needs.
+"""The power of a study before it is run: detectable lift, expected intervals, the size a lift needs, and its calls.
 
 Closed forms answer at once and for any size; simulated studies with the same truth (`simulation`) check them and show
 what the interval will look like.
@@ -13,13 +13,21 @@ from msgspec.structs import replace
 
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import Floats
-from sqlcrystal.measurement.simulation import Population, Studies, intervals, ratios, simulate
+from sqlcrystal.measurement.simulation import (
+    DatabaseTruth,
+    Population,
+    Studies,
+    Truth,
+    intervals,
+    ratios,
+    sampling_variance,
+    simulate,
+)
 from sqlcrystal.measurement.statistics import ALPHA, POWER, detectable
-from sqlcrystal.measurement.truth import DatabaseTruth, Truth, sampling_variance
 
 Dimension = Literal["databases", "questions", "seeds"]
 LARGEST: dict[str, int] = {"databases": 1_000_000, "questions": 1_000_000, "seeds": 1_000}
-"""Where the search for a size ends: beyond it the answer is that no such study exists."""
+"""The end of the search for a size: beyond it the answer is that no such study exists."""
 LIKE_NORMAL = 500
 """Degrees of freedom from which the noncentral t is the normal distribution, and its routine gives up."""
 QUESTIONS_AT_ONCE = 1_000_000
@@ -228,3 +236,146 @@ def _population(kinds: list[DatabaseTruth], design: PlannedStudy, studies: int, 
     own = design.lift_pp / 100 + design.spread_pp / 100 * rng.standard_normal(sizes.shape)
     broke = np.minimum(floor, np.maximum(breaks, -own))
     return Population(sizes.astype(np.int64), floor, np.clip(broke + own, 0, 1 - floor), broke)
+
+
+class CallProfile(Struct, frozen=True, kw_only=True):
+    """The cost of answering and repairing one question, from the paper's account or a pilot's ledger."""
+
+    name: str
+    answer_tokens: float
+    """Prompt and completion of one attempt without memory."""
+    memory_tokens: float
+    """The tokens that cards add to it."""
+    failing: float
+    """Share of first attempts that fail, and so are repaired."""
+    repair_calls: float
+    """Calls that repairing one failure takes."""
+    repair_tokens: float
+    seconds_per_call: float | None = None
+
+
+class StudyEffort(Struct, frozen=True, kw_only=True):
+    """Calls and tokens of a whole study.
+
+    Without memory a question's prompts are the same under every seed, so a recording answers them once for collection,
+    P_0 and P_K; what memory adds is asked for each seed and arm. `calls_unrecorded` is what it would be without one.
+    """
+
+    calls: int
+    tokens: int
+    calls_unrecorded: int
+    hours: float | None
+    """None where nobody has measured how long a call takes."""
+
+
+def effort(forecast: Forecast, profile: CallProfile, *, arms: int = 1, jobs: int = 1) -> StudyEffort:
+    """The calls of one collection, P_0 and P_K, and of `arms` memory arms on held-out questions."""
+    questions, pairs, design = forecast.n_questions, forecast.n_pairs, forecast.design
+    collections = design.folds - 1 if design.folds else design.seeds
+    repaired = 1 + profile.failing * profile.repair_calls
+    calls = questions * repaired + arms * pairs
+    tokens = questions * (profile.answer_tokens + profile.failing * profile.repair_tokens)
+    tokens += arms * pairs * (profile.answer_tokens + profile.memory_tokens)
+    unrecorded = collections * questions * repaired + (1 + arms) * pairs
+    seconds = profile.seconds_per_call
+    return StudyEffort(
+        calls=round(calls),
+        tokens=round(tokens),
+        calls_unrecorded=round(unrecorded),
+        hours=None if seconds is None else calls * seconds / jobs / 3600,
+    )
+
+
+DIMENSIONS: tuple[Dimension, ...] = ("databases", "questions", "seeds")
+SLOW_METHOD_STUDIES = 300
+"""Bootstrapped studies: each costs as much as thousands of the others."""
+LARGEST_SIMULATED = 2_000_000
+"""Questions of a study beyond which there is nothing left to simulate: the closed form is then exact enough."""
+MOST_QUESTIONS = 400_000_000
+"""Questions simulated in all: some minutes."""
+
+
+class Curve(Struct, frozen=True, kw_only=True):
+    """One line of a figure."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+class Prospect(Struct, frozen=True, kw_only=True):
+    """The resolution of a design, its expected intervals, the size that a lift needs, and the cost."""
+
+    truth: str
+    forecast: Forecast
+    power_wanted: float
+    expected: tuple[ExpectedInterval, ...]
+    ratio: ExpectedRatio | None
+    needed: dict[str, int | None]
+    """The size that gives the wanted power when the other two stay as they are; None where no size does."""
+    effort: StudyEffort
+    power_by_lift: tuple[Curve, ...]
+    detectable_by_databases: tuple[Curve, ...]
+
+
+def prospect(
+    truth: Truth,
+    calls: CallProfile,
+    design: PlannedStudy,
+    *,
+    studies: int,
+    rng: np.random.Generator,
+    power: float = POWER,
+    arms: int = 1,
+    jobs: int = 1,
+) -> Prospect:
+    """Plan a study: in closed form, then simulated with the same truth."""
+    truth.check_lift(design.lift_pp)
+    closed_form = forecast(truth, design)
+    simulable = closed_form.n_questions <= LARGEST_SIMULATED
+    count = min(studies, max(50, MOST_QUESTIONS // closed_form.n_questions))
+    by_method = {"cr2": count, "two-stage": min(count, SLOW_METHOD_STUDIES)} if simulable else {}
+    return Prospect(
+        truth=truth.name,
+        forecast=closed_form,
+        power_wanted=power,
+        expected=tuple(
+            expected(truth, design, method=method, studies=many, rng=rng) for method, many in by_method.items()
+        ),
+        ratio=expected_ratio(truth, design, studies=count, rng=rng) if simulable else None,
+        needed={dimension: needed(truth, design, dimension, power=power) for dimension in DIMENSIONS},
+        effort=effort(closed_form, calls, arms=arms, jobs=jobs),
+        power_by_lift=_power_by_lift(truth, design, closed_form),
+        detectable_by_databases=_detectable_by_databases(truth, design),
+    )
+
+
+def _power_by_lift(truth: Truth, design: PlannedStudy, closed_form: Forecast) -> tuple[Curve, ...]:
+    """The power at each lift: as designed, with half the databases, with twice as many."""
+    most = 100 * (1 - truth.floor)
+    lifts = np.linspace(0, min(most, 2 * max(closed_form.detectable_pp, abs(design.lift_pp))), 41)
+    return tuple(
+        Curve(
+            name=f"{count} databases",
+            x=tuple(map(float, lifts)),
+            y=tuple(forecast(truth, replace(design, databases=count, lift_pp=float(lift))).power for lift in lifts),
+        )
+        for count in sorted({max(3, design.databases // 2), design.databases, 2 * design.databases})
+    )
+
+
+def _detectable_by_databases(truth: Truth, design: PlannedStudy) -> tuple[Curve, ...]:
+    """The lift found with 80 % power, against databases: with one seed and with the design's, at two sizes."""
+    counts = [int(count) for count in np.unique(np.geomspace(3, max(100, 4 * design.databases), 30).astype(int))]
+    size = forecast(truth, design).n_questions // design.databases
+    return tuple(
+        Curve(
+            name=f"{questions} questions each, {seeds} seed{'s' if seeds > 1 else ''}",
+            x=tuple(map(float, counts)),
+            y=tuple(
+                forecast(truth, replace(design, databases=count, questions=questions, seeds=seeds)).detectable_pp
+                for count in counts
+            ),
+        )
+        for questions, seeds in dict.fromkeys(((size, 1), (size, design.seeds), (4 * size, design.seeds)))
+    )

@@ -9,10 +9,8 @@ from msgspec import Struct
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.measurement import clusters
-from sqlcrystal.measurement.clusters import Floats
-from sqlcrystal.measurement.intervals import DEFAULT_METHOD, RESAMPLES, percentile, two_stage_totals
-from sqlcrystal.measurement.outcomes import QuestionTable, question_table
-from sqlcrystal.measurement.rows import JudgedQuestion
+from sqlcrystal.measurement.clusters import DEFAULT_METHOD, RESAMPLES, Floats, percentile, two_stage_totals
+from sqlcrystal.measurement.outcomes import JudgedQuestion, QuestionTable, question_table
 from sqlcrystal.measurement.statistics import check_method
 
 Shape = Literal["bounded", "outside", "unbounded"]
@@ -167,7 +165,7 @@ class RatioEstimate(Struct, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     shape: Literal["bounded", "outside", "unbounded", ""]
-    """Whether the interval lies between its ends, outside them, or is the whole line; empty where there is none."""
+    """The interval lies between its ends, outside them, or is the whole line; empty where there is none."""
     method: str
     n_databases: int
     n_questions: int

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from sqlcrystal.errors import DataError
 from sqlcrystal.measurement.flips import UNEVALUABLE
+from sqlcrystal.measurement.outcomes import JudgedQuestion
 from sqlcrystal.measurement.ratio import CrystallizationRatio, HeldOut, SeedCounts, crystallization_ratio
-from sqlcrystal.measurement.rows import JudgedQuestion
 
 
 class AnsweredQuestion(JudgedQuestion, Protocol):

@@ -25,7 +25,7 @@ PIECES = {
     "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }
-"""How text is cut before byte pairs are joined, by the name that the file gives."""
+"""Patterns that cut text before byte pairs are joined, by the name that the file gives."""
 ENDS = ("<|im_end|>", "<|endoftext|>")
 """The ends of a reply besides the token that the file names, as llama.cpp has them."""
 CONTROL = 3

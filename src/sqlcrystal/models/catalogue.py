@@ -104,7 +104,7 @@ def file_sha256(path: Path) -> str:
 # ── weights on this machine, whichever runtime reads them ────────────────────────────────────────────────────────────
 
 SAMPLER = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
-"""How a token is drawn when the temperature is above zero; part of the digest."""
+"""The way a token is drawn when the temperature is above zero; part of the digest."""
 
 
 class LocalWeights(Struct, frozen=True, kw_only=True):

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from sqlcrystal.config import embedder_table
 from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.models.endpoint import Endpoint, RetryPolicy, bad_reply
-from sqlcrystal.models.openai import endpoint_digest
+from sqlcrystal.models.openai import Endpoint, RetryPolicy, bad_reply, endpoint_digest
 from sqlcrystal.protocols import Embedder
 
 Vectors: TypeAlias = NDArray[np.float32]
@@ -125,7 +124,7 @@ class MiniLMEmbedder:
 class OpenAIEmbedderSettings(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="openai", tag_field="kind"
 ):
-    """Where to ask for which embedding model; fields as for a chat model."""
+    """An embedding model and its endpoint; fields as for a chat model."""
 
     name: str
     base_url: str

@@ -8,9 +8,8 @@ import msgspec
 
 from sqlcrystal.config import model_table
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.models.batched import BatchedModel, BatchedSettings
 from sqlcrystal.models.catalogue import KNOWN_MODELS
-from sqlcrystal.models.local import LocalModel, LocalSettings
+from sqlcrystal.models.local import BatchedModel, BatchedSettings, LocalModel, LocalSettings
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
 from sqlcrystal.protocols import LanguageModel
 

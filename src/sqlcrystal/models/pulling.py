@@ -29,7 +29,7 @@ BLOCK = 1 << 22
 
 
 class Pulled(Struct, frozen=True, kw_only=True):
-    """Where the weights lie now and which source they came from: cache, path, hub or chunks."""
+    """The weights' place now, and the source they came from: cache, path, hub or chunks."""
 
     model: str
     path: Path

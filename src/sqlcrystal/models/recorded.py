@@ -17,7 +17,7 @@ from sqlcrystal.types import Completion, Message, Sampling
 
 
 class Mode(StrEnum):
-    """Where a completion may come from."""
+    """The places a completion may come from."""
 
     REPLAY = "replay"
     FILL = "fill"
@@ -116,7 +116,7 @@ class Disagreement(Struct, frozen=True, kw_only=True):
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """How many of the re-asked completions came back word for word."""
+    """The re-asked completions that came back word for word."""
 
     model: str
     asked: int

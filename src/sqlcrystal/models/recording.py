@@ -102,7 +102,7 @@ SHIPPED_SUFFIX = ".jsonl.xz"
 SMALL = 2**28
 """The memory that any recording may take."""
 WORKING_RATIO, SHIPPED_RATIO = 20, 200
-"""How many times its own size a larger one may take: its prompts repeat each other."""
+"""Times its own size that a larger one may take: its prompts repeat each other."""
 
 
 class RecordedCall(Struct, frozen=True, kw_only=True):

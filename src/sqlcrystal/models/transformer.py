@@ -17,15 +17,15 @@ from sqlcrystal.errors import ConfigError
 
 ARCHITECTURE = "qwen2"
 CANDIDATES = 64
-"""How many tokens are weighed again in float32 before one is chosen; more than any sampler here looks at."""
+"""Tokens that are weighed again in float32 before one is chosen; more than any sampler here looks at."""
 CHUNK = 512
-"""How many tokens of a prompt are read at once."""
+"""Tokens of a prompt that are read at once."""
 
 Linear = Callable[[Tensor], Tensor]
 
 
 class Shape(NamedTuple):
-    """How large a model is, as its file says."""
+    """The dimensions of a model, as its file gives them."""
 
     layers: int
     heads: int

@@ -17,13 +17,12 @@ from sqlcrystal.config import StudyFile
 from sqlcrystal.errors import DataError, RecordingMiss
 from sqlcrystal.ledger.records import read_ledger
 from sqlcrystal.models.recorded import Peeking
-from sqlcrystal.planning.foresight import Foresight, foresee
+from sqlcrystal.planning.power import Foresight, foresee
 from sqlcrystal.protocols import Embedder, LanguageModel
-from sqlcrystal.study.design import gate_of
-from sqlcrystal.study.holdings import Holdings
+from sqlcrystal.study.design import SETTINGS, gate_of
+from sqlcrystal.study.memories import Holdings
 from sqlcrystal.study.opening import Opened, open_study
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.setting import SETTINGS
 from sqlcrystal.study.units import Batch, Unit
 from sqlcrystal.writing.card import estimate_tokens
 
@@ -40,7 +39,7 @@ SECONDS_PER_TOKEN = 0.0045
 """Of a call's prompt tokens plus ten times its completion tokens: the embedded 1.5B model on two cores."""
 COMPLETION_WEIGHT = 10
 BATCHED = "batched"
-"""How the runtime begins, and the model's kind is called, that writes all replies together."""
+"""The beginning of the runtime's name, and the kind, of the model that writes all replies together."""
 ENOUGH = 20
 
 
@@ -105,7 +104,7 @@ class FlipShare(Struct, frozen=True, kw_only=True):
 
 
 class UsualCall(Struct, frozen=True, kw_only=True):
-    """How long a call's prompt and reply usually are and how long a token takes, measured or assumed."""
+    """The usual length of a call's prompt and reply and the time of a token, measured or assumed."""
 
     measured: bool
     prompt_tokens: float
@@ -218,7 +217,7 @@ class Planner:
 
     @cached_property
     def _flips(self) -> FlipShare:
-        """What the recording tells if it tells enough, else a pilot, else an assumption."""
+        """Take what the recording tells if it tells enough, else a pilot, else an assumption."""
         if len(self._known_flips) >= ENOUGH:
             return FlipShare.counted(sum(self._known_flips), len(self._known_flips), "recorded")
         return self._pilot or FlipShare(share=FLIP_SHARE, source="assumed; --truth DIR takes a pilot's")
@@ -262,7 +261,7 @@ class Planner:
 
     @cached_property
     def _at_once(self) -> int:
-        """How many calls' times pass side by side; of replies written together each tells its share of the time."""
+        """Count the calls that pass side by side; of replies written together each tells its share of the time."""
         model = self.study.model
         shared = isinstance(model, dict) and model.get("kind") == BATCHED
         shared |= any(reply.runtime.startswith(BATCHED) for reply in self.peek.known.values())

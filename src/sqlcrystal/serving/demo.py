@@ -20,10 +20,9 @@ from msgspec.structs import replace
 from sqlcrystal import assembly, pipeline
 from sqlcrystal.bank import AnswerRecord, Entry, Scope, Verdict
 from sqlcrystal.bank.tables import answer_cards, answers, decisions, experiments, proposals
-from sqlcrystal.benchmarks.cases import Benchmark
+from sqlcrystal.benchmarks.cases import Benchmark, Split, split
 from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.benchmarks.quarry import load
-from sqlcrystal.benchmarks.split import Split, split
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.config.bundled import FOLDERS
 from sqlcrystal.databases import open_database

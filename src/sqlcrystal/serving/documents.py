@@ -11,7 +11,7 @@ from sqlcrystal.bank.records import EVERY_DATABASE as EVERY_DATABASE  # noqa: PL
 from sqlcrystal.types import Card, CardId, CardStatus, Execution, Failure, Row, Rows
 
 if TYPE_CHECKING:
-    from sqlcrystal.telling.told import Told
+    from sqlcrystal.telling.query import Told
 
 DOES_NOT_RUN = "does not run"
 """All that is said of an error that may cite a value."""

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from sqlcrystal.errors import SqlcrystalError
 from sqlcrystal.serving.workspace import Workspace
-from sqlcrystal.telling.told import Told, tell
+from sqlcrystal.telling.query import Told, tell
 
 Teller: TypeAlias = Callable[[str | None, str], Told]
 """Tells SQL that answers a question."""

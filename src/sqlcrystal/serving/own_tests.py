@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sqlcrystal.bank import Store, Verdict
 from sqlcrystal.errors import BankError, DataError, UserError
-from sqlcrystal.scoring.rules import same_bag
+from sqlcrystal.scoring.verdicts import same_bag
 from sqlcrystal.serving.asking import as_question, draft_answer
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import Workspace

@@ -1,6 +1,7 @@
 """The model's answer through the pipeline, watched as it goes, and repaired where the engine shows that it is wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from time import monotonic
 
 import msgspec
@@ -45,7 +46,7 @@ def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, mem
         question,
         memory=_WatchedMemory(memory, notify),
         solver=_WatchedSolver(_solver(workspace, opened, question, database, notify), notify),
-        source=_LenientSource(_source(workspace, opened, database)),
+        source=_LenientSource(lambda: _source(workspace, opened, database)),
         database=database,
         sound=lambda sql: _looks_sound(sql, database),
         on_draft=lambda draft: notify(_result("rows", draft.attempt.sql, draft.execution)),
@@ -143,11 +144,21 @@ def mend(
 
 
 class _LenientSource:
-    """A source that leaves an attempt as it is when the model fails meanwhile."""
+    """A source, made when it is first needed, that leaves an attempt as it is when the model fails meanwhile.
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self.name = source.name
+    The stages that repair take as long to load as a database to open: the first answer does not wait for them.
+    """
+
+    def __init__(self, make: Callable[[], Source]) -> None:
+        self._make = make
+
+    @cached_property
+    def _source(self) -> Source:
+        return self._make()
+
+    @property
+    def name(self) -> str:
+        return self._source.name
 
     def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
         try:

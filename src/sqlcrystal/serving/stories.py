@@ -19,7 +19,7 @@ from sqlcrystal.serving.privacy import runs_as_kept
 from sqlcrystal.serving.readings import kept_readings
 from sqlcrystal.serving.workspace import Workspace, without_password
 from sqlcrystal.solving.presentation import tables_of
-from sqlcrystal.telling.told import Told
+from sqlcrystal.telling.query import Told
 from sqlcrystal.types import Card, Episode, Table
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.following import PastTurn, Reading, Rewriter
 from sqlcrystal.solving.prompt import unread_tokens
-from sqlcrystal.study.design import PlannedArm, gate_of
-from sqlcrystal.study.holdings import BankedEpisode, Filled, Performed
-from sqlcrystal.study.memories import Memories
-from sqlcrystal.study.remembered import (
+from sqlcrystal.study.design import SETTINGS, PlannedArm, gate_of
+from sqlcrystal.study.memories import BankedEpisode, Filled, Memories, Performed
+from sqlcrystal.study.units import Unit
+from sqlcrystal.study.world import (
     REPEATED,
     Attempts,
     Cards,
@@ -29,11 +29,9 @@ from sqlcrystal.study.remembered import (
     RememberedSolver,
     RememberedSource,
     RememberedWriter,
+    World,
     as_asked,
 )
-from sqlcrystal.study.setting import SETTINGS
-from sqlcrystal.study.units import Unit
-from sqlcrystal.study.world import World
 from sqlcrystal.types import Attempt, CardId, Question, Sampling
 from sqlcrystal.writing.modes import modes
 
@@ -230,7 +228,7 @@ class Performer:
         return self.memories.of(self._planned(unit), unit.seed, holdings, own=own, after=after)
 
     def _is_asked(self, unit: Unit, holdings: Filled) -> bool:
-        """Whether the unit has a question to ask: one that is banked, or in a further pass one still without a card."""
+        """Tell if the unit has a question to ask: one that is banked, or in a further pass one still without a card."""
         if SETTINGS[unit.setting].asks == "banked":
             served = self.memories.served(self._planned(unit), unit.seed, holdings)
             return any(card.question.key == unit.question.key for card in served.searched.cards(unit.question.database))

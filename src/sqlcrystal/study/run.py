@@ -16,7 +16,7 @@ from sqlcrystal.engines.worker_pool import Done, WorkerPool
 from sqlcrystal.errors import InfrastructureError, ModelRefusedAccess, ModelRejected, RecordingMiss, SqlcrystalError
 from sqlcrystal.ledger.log import Logs
 from sqlcrystal.ledger.records import Outcome
-from sqlcrystal.study.holdings import Holding, Holdings, Performed
+from sqlcrystal.study.memories import Holding, Holdings, Performed
 from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.study.units import Batch, Collection, Unit
@@ -40,7 +40,7 @@ class RunResult(Struct, kw_only=True):
 
 
 class Progress(Struct):
-    """How far one batch is: its units in the order of the tables, each with its row once it is performed."""
+    """The progress of one batch: its units in the order of the tables, each with its row once it is performed."""
 
     batch: Batch
     rows: dict[Unit, Outcome | None]

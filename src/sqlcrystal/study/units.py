@@ -6,10 +6,8 @@ from enum import IntEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.benchmarks.cases import Case
-from sqlcrystal.benchmarks.split import Split
-from sqlcrystal.study.design import TRIAL, Design, PlannedArm, matched_arm, trial_arm
-from sqlcrystal.study.setting import SETTINGS, Setting
+from sqlcrystal.benchmarks.cases import Case, Split
+from sqlcrystal.study.design import SETTINGS, TRIAL, Design, PlannedArm, Setting, matched_arm, trial_arm
 from sqlcrystal.types import Question
 
 
@@ -37,10 +35,10 @@ class Unit(Struct, frozen=True, kw_only=True):
     earlier: tuple[Question, ...] = ()
     """The turns of its dialogue that it is read after."""
     wording: int = 0
-    """Which paraphrase these words are, from 1 on; 0 is the question itself."""
+    """The paraphrase that these words are, from 1 on; 0 is the question itself."""
     repetition: int = 0
     leaves_out: int = 0
-    """Which card of its window it does without, from 1 on; 0 is none."""
+    """The card of its window that it does without, from 1 on; 0 is none."""
     needs: tuple[Collection, ...] = ()
     fills: Collection | None = None
 
@@ -57,7 +55,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     setting: str
     units: tuple[Unit, ...]
     told: bool = True
-    """Whether its outcomes are reported; a collection that asks nothing new of the model is another arm's."""
+    """True if its outcomes are reported; a collection that asks nothing new of the model is another arm's."""
 
     @property
     def label(self) -> str:

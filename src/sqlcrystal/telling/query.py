@@ -1,12 +1,134 @@
-"""A whole query in words: a list of values of some rows, and the clauses that follow it."""
+"""A whole query in words: its rows and clauses, and the parts of it that no word of its question asks for."""
 
+import re
+
+from msgspec import Struct
 from sqlglot import exp
 
+from sqlcrystal.databases.layout import from_clause
+from sqlcrystal.databases.parsing import Unparsable, parse_all
 from sqlcrystal.telling.conditions import condition, conjuncts, filters
-from sqlcrystal.telling.joins import counted, joined
-from sqlcrystal.telling.ordering import grouped, ordered_and_limited
-from sqlcrystal.telling.scope import Known, Mention, QueryScope, Untold, listed, only
-from sqlcrystal.telling.values import has_article, is_count, value
+from sqlcrystal.telling.names import keyness, meet, stems, words
+from sqlcrystal.telling.scope import Known, Mention, QueryScope, RowSource, Untold, listed, only
+from sqlcrystal.telling.values import grouped, has_article, is_count, ordered_and_limited, value
+
+_SIDES = {"": "", "LEFT": " if there are any", "RIGHT": ", also without the former", "FULL": ", each also alone"}
+
+
+def joined(scope: QueryScope) -> str:
+    """Tell the rows of the first table with what is joined to them."""
+    if not scope.sources:
+        return ""
+    start = from_clause(scope.select)
+    assert start is not None
+    only(start, "this")
+    told = _rows(scope.sources[0], start.this, scope)
+    for place, join in enumerate(scope.select.args.get("joins") or (), start=1):
+        source = scope.sources[place]
+        phrase = _join(join, source, scope.sources[:place], scope)
+        scope.mentions.append(Mention(phrase, join, (source,)))
+        told = f"{told}{' and' if place > 1 else ''} {phrase}"
+    return told
+
+
+def _rows(source: RowSource, node: exp.Expr, scope: QueryScope) -> str:
+    return source.many if source.table else f"the rows of {_bracketed(scope.inner(node, scope))}"
+
+
+def _bracketed(told: str) -> str:
+    return told if told.startswith("(") else f"({told})"
+
+
+def _join(join: exp.Expr, source: RowSource, before: list[RowSource], scope: QueryScope) -> str:
+    only(join, "this", "on", "kind", "side", "using", "method")
+    kind, side = str(join.args.get("kind") or "").upper(), str(join.args.get("side") or "").upper()
+    if kind not in {"", "INNER", "CROSS", "OUTER"} or side not in _SIDES:
+        raise Untold(f"a join of the kind {kind or side}")
+    if join.args.get("method"):
+        if str(join.args["method"]).upper() != "NATURAL":
+            raise Untold("a join by a method")
+        return f"with {_rows(source, join.this, scope)} that agree in all columns of the same name{_SIDES[side]}"
+    using = join.args.get("using")
+    if using:
+        named = listed([words(each.name) for each in using])
+        return f"with {_rows(source, join.this, scope)} of the same {named}{_SIDES[side]}"
+    on = join.args.get("on")
+    if on is None:
+        return f"combined with every one of {_rows(source, join.this, scope)}"
+    tests = conjuncts(on)
+    keys = [test for test in tests if _other(test, source, before) is not None]
+    relation = _relation(keys[0], source, before, scope) if len(keys) == 1 and source.table else ""
+    rest = [test for test in tests if not relation or test is not keys[0]]
+    told = relation or f"with {_rows(source, join.this, scope)}"
+    more = f" where {' and '.join(condition(test, scope) for test in rest)}" if rest else ""
+    return f"{told}{_SIDES[side]}{more}"
+
+
+def _relation(test: exp.Expr, source: RowSource, before: list[RowSource], scope: QueryScope) -> str:
+    """Tell a join on a key by what it means; nothing where the names and the schema say no such thing."""
+    other = _other(test, source, before)
+    assert other is not None
+    near = next(each for each in before if each.alias.lower() == other.table.lower())
+    own = test.this if test.expression is other else test.expression
+    here, there = _keyness(own.name, source, scope), _keyness(other.name, near, scope)
+    same = words(own.name) == words(other.name)
+    if here > there:
+        role = "" if same else _role(other.name, source)
+        return f"with their {source.noun}{role}"
+    if there > here:
+        role = "" if same else _role(own.name, near)
+        return f"with each of their {source.many}{role}"
+    if same:
+        return f"with {source.many} of the same {words(own.name)}"
+    return ""
+
+
+def counted(scope: QueryScope) -> str:
+    """Tell which rows a count over joined tables counts, where the declared keys leave no doubt."""
+    joins = scope.select.args.get("joins") or ()
+    if not joins or not all(source.table for source in scope.sources):
+        return scope.subject
+    counted = scope.sources[0]
+    for place, join in enumerate(joins, start=1):
+        source, before, on = scope.sources[place], scope.sources[:place], join.args.get("on")
+        other = _other(on, source, before) if on is not None else None
+        if other is None or join.args.get("side"):
+            return scope.subject
+        near = next(each for each in before if each.alias.lower() == other.table.lower())
+        own = on.this if on.expression is other else on.expression
+        if _declared(source, scope) == {own.name.lower()}:
+            continue
+        if near is not counted or _declared(near, scope) != {other.name.lower()}:
+            return scope.subject
+        counted = source
+    return counted.many
+
+
+def _declared(source: RowSource, scope: QueryScope) -> set[str]:
+    return {name.lower() for table, name in scope.known.keys.primary if table.lower() == source.table.lower()}
+
+
+def _role(column: str, table: RowSource) -> str:
+    """Tell by which column another table is referred to, where the name says more than the table's."""
+    return "" if keyness(column, table.table) else f" (by {words(column)})"
+
+
+def _keyness(column: str, source: RowSource, scope: QueryScope) -> int:
+    declared = _declared(source, scope)
+    return 2 * (declared == {column.lower()}) if declared else keyness(column, source.table)
+
+
+def _other(test: exp.Expr, source: RowSource, before: list[RowSource]) -> exp.Column | None:
+    """Find the column of an earlier table that an equality compares with one of the table that is joined."""
+    if not isinstance(test, exp.EQ):
+        return None
+    sides = (test.this, test.expression)
+    earlier = {each.alias.lower() for each in before}
+    for one, other in (sides, sides[::-1]):
+        if isinstance(one, exp.Column) and isinstance(other, exp.Column) and one.table.lower() == source.alias.lower():
+            return other if other.table.lower() in earlier else None
+    return None
+
 
 _SELECT = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct")
 _SET = ("this", "expression", "distinct", "order", "limit", "offset", "with_", "by_name")
@@ -188,3 +310,89 @@ def _starred(items: list[exp.Expr], scope: QueryScope) -> list[str]:
 def _safe(text: str) -> str:
     """Keep a text from being taken for a form with places to fill."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+# Words of questions that ask for a comparison, a test or its turn without naming the column.
+_ASKING: dict[type[exp.Expr], str] = {
+    exp.Is: r"no|not|without|missing|unknown|never|yet|still|any|null|empty|none|un\w+|currently|have|has|had",
+    exp.GT: r"more|over|above|greater|larger|older|higher|after|exceed\w*|at least|positive|\w+er|least|since|beyond",
+    exp.GTE: r"more|over|at least|or more|minimum|since|from|after|older|\w+er|least|multiple|several",
+    exp.LT: r"less|fewer|under|below|smaller|younger|lower|before|\w+er|negative|up to|shortfall",
+    exp.LTE: r"most|at most|less|up to|no more|before|until|under|maximum",
+    exp.Between: r"between|from|during|range|within|quarter|in",
+}
+
+
+def is_asked_for(mention: Mention, query: exp.Expr, question: str) -> bool:
+    """Tell whether some word of a question asks for a filter or a join, as far as their spelling shows."""
+    asked = stems(question)
+    if isinstance(mention.node, exp.Join):
+        return _is_used(mention, query) or meet(stems(mention.sources[0].noun), asked)
+    return _is_filter_asked_for(mention.node, asked, question)
+
+
+def _is_filter_asked_for(test: exp.Expr, asked: frozenset[str], question: str) -> bool:
+    if test.find(exp.Subquery, exp.Select):  # what stands inside is looked at by itself
+        return True
+    named = " ".join([*(words(column.name) for column in test.find_all(exp.Column)), *_values(test)])
+    if meet(stems(named), asked):
+        return True
+    spoken = question.lower()
+    if any(value.lower() in spoken for value in _values(test) if len(value) > 1):
+        return True
+    if test.find(exp.AggFunc) or any(_abbreviates(value, word) for value in _values(test) for word in spoken.split()):
+        return True
+    return any(
+        re.search(rf"\b(?:{said})\b", spoken) for kind, said in _ASKING.items() if isinstance(test.unnest(), kind)
+    )
+
+
+def _values(test: exp.Expr) -> list[str]:
+    return [str(value.this).strip("%").strip() for value in test.find_all(exp.Literal)]
+
+
+def _abbreviates(code: str, word: str) -> bool:
+    """Tell whether a code may stand for a word: its letters in their order, the first one first."""
+    letters = iter(word)
+    short = code.lower()
+    return 0 < len(short) < 5 and short.isalpha() and word[:1] == short[:1] and all(c in letters for c in short)
+
+
+def _is_used(mention: Mention, query: exp.Expr) -> bool:
+    """Tell whether anything but its own condition reads a joined table, or needs it to reach another."""
+    source, join = mention.sources[0], mention.node
+    own = {id(column) for column in join.find_all(exp.Column)}
+    select = join.parent or query
+    for column in select.find_all(exp.Column):
+        if id(column) in own:
+            continue
+        if not column.table or column.table.lower() == source.alias.lower():
+            return True
+    return not source.table or (select.find(exp.Star) is not None and select.find(exp.Count) is None)
+
+
+LONGEST = 1500
+"""A sentence beyond this many characters helps nobody to judge."""
+
+
+class Told(Struct, frozen=True):
+    """A query in words; no words where no rule speaks of something in it."""
+
+    words: str = ""
+    unasked: tuple[str, ...] = ()
+    """Filters and joins that no word of the question asks for, each as it stands in the words."""
+
+
+def tell(sql: str | None, *, dialect: str, question: str = "", schema: str = "") -> Told:
+    """Tell a query in one sentence; of a question, mark what it does not ask for."""
+    try:
+        trees = parse_all(sql or "", dialect)
+        if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+            return Told()
+        words, mentions = sentence(trees[0], Known.of(schema, dialect))
+    except (Unparsable, Untold, RecursionError):
+        return Told()
+    if len(words) > LONGEST:
+        return Told()
+    marked = [each.words for each in mentions if question and not is_asked_for(each, trees[0], question)]
+    return Told(words, tuple(dict.fromkeys(marked)))

@@ -1,4 +1,4 @@
-"""Which tables a query reads, and what a column of it is called in words."""
+"""The tables a query reads, and the name of a column of it in words."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -20,7 +20,7 @@ class Untold(Exception):
 
 
 class Known(Struct, frozen=True):
-    """What is known of the schema that a query reads; without one, names are taken at their word."""
+    """The known facts of the schema that a query reads; without one, names are taken at their word."""
 
     dialect: str
     layout: Layout = {}

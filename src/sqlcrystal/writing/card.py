@@ -22,7 +22,7 @@ class CardWriter(ABC):
     """Its card in a few words, for reports."""
     calls_model: ClassVar[bool] = False
     permutable: ClassVar[bool] = False
-    """Whether its card is `render_pair` of a question and its SQL, so that it can be rendered with another's."""
+    """True if its card is `render_pair` of a question and its SQL, so that it can be rendered with another's."""
 
     @classmethod
     def of(cls, database: Database, model: LanguageModel) -> Self:  # noqa: ARG003

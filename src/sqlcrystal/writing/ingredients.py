@@ -24,7 +24,7 @@ from sqlcrystal.writing.card import (
     one_line,
     render_pair,
 )
-from sqlcrystal.writing.syntax import parse, plain
+from sqlcrystal.writing.diff import parse, plain
 
 NONE = "(none)"
 NAME_MASK, VALUE_MASK = "_", "?"

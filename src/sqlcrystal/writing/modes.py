@@ -5,8 +5,7 @@ from collections.abc import Callable, Hashable, Iterator
 
 from sqlglot import exp
 
-from sqlcrystal.writing.diff import ClauseDiff, diff
-from sqlcrystal.writing.syntax import canonical, parse
+from sqlcrystal.writing.diff import ClauseDiff, canonical, diff, parse
 
 Bag = Counter[Hashable]
 Trees = tuple[exp.Query, exp.Query]
@@ -17,7 +16,7 @@ LOGIC = (exp.Predicate, exp.Connector, exp.Not)
 HOMES = (exp.Where, exp.Having, exp.Group, exp.Order, exp.Limit, exp.Offset, exp.Join, exp.From, exp.Select)
 FILTERS_AND_RESULTS = (exp.Where, exp.Having, exp.Select)
 
-# Which mode a changed clause falls to when no finer rule fires.
+# The mode that a changed clause falls to when no finer rule fires.
 BY_CLAUSE = {
     "WITH": "subquery",
     "SELECT": "column-ref",

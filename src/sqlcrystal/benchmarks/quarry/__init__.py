@@ -15,7 +15,7 @@ FIRST_EDITION = 26
 """The questions of a database up to this number made up the first edition; telecom had one fewer."""
 FEWER = {"telecom": 25}
 INSTANCES = 4
-"""How many further instances of each database the rule `instances` asks."""
+"""Further instances of each database that the rule `instances` asks."""
 
 
 class QuarryQuestion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,8 +17,7 @@ from sqlcrystal.interfaces.cli.options import MODULES_OF_SERVER, ApiKeyEnv, Json
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
-    from sqlcrystal.models.batched import BatchedModel
-    from sqlcrystal.models.local import LocalModel
+    from sqlcrystal.models.local import BatchedModel, LocalModel
 
 model_app = typer.Typer(help="The embedded models: list, pull, check, serve.")
 
@@ -196,8 +195,7 @@ OWN_EMBEDDERS = ("wordllama", "minilm")
 def _own_model(name: str, kind: str, chosen: Mapping[str, int]) -> "Iterator[LocalModel | BatchedModel]":
     """Open weights of this machine; a model behind a URL has a door of its own."""
     from sqlcrystal.config import model_table
-    from sqlcrystal.models.batched import BatchedModel
-    from sqlcrystal.models.local import LocalModel
+    from sqlcrystal.models.local import BatchedModel, LocalModel
     from sqlcrystal.models.opening import using_model
 
     if kind not in OWN_KINDS:

@@ -12,10 +12,8 @@ from sqlcrystal.interfaces.cli.output import print_json, print_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sqlcrystal.measurement.collecting import CallProfile
-    from sqlcrystal.measurement.power import ExpectedInterval
-    from sqlcrystal.measurement.prospect import Curve, Prospect
-    from sqlcrystal.measurement.truth import Truth
+    from sqlcrystal.measurement.power import CallProfile, Curve, ExpectedInterval, Prospect
+    from sqlcrystal.measurement.simulation import Truth
     from sqlcrystal.study.report.drawing import Figure
 
 TICKS = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 5))
@@ -87,9 +85,8 @@ def power(
     import numpy as np
 
     from sqlcrystal.config.study import FEWEST_FOLDS
-    from sqlcrystal.measurement.power import PlannedStudy
-    from sqlcrystal.measurement.prospect import prospect
-    from sqlcrystal.measurement.truth import without_noise
+    from sqlcrystal.measurement.power import PlannedStudy, prospect
+    from sqlcrystal.measurement.simulation import without_noise
 
     if folds and (folds < FEWEST_FOLDS or seeds or held_out):
         raise ConfigError(f"--folds: {FEWEST_FOLDS} or more, and neither --seeds nor --held-out beside it")
@@ -122,7 +119,7 @@ def power(
 
 def _known(truth: str, contrast: str) -> "tuple[Truth, CallProfile, int]":
     """Tell what to plan by, the paper or a pilot, how many calls its work took, and the contrast's family."""
-    from sqlcrystal.planning.pilot import PUBLISHED_CALLS, pilot_calls, pilot_family, pilot_truth, published_truth
+    from sqlcrystal.planning.power import PUBLISHED_CALLS, pilot_calls, pilot_family, pilot_truth, published_truth
 
     if truth == "paper":
         if contrast:

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.benchmarks.evaluate import score_predictions
-from sqlcrystal.benchmarks.predictions import read_predictions
+from sqlcrystal.benchmarks.evaluate import read_predictions, score_predictions
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.escaping import csv_cell
 from sqlcrystal.interfaces.cli.output import print_json, print_table, progress
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from sqlcrystal.benchmarks.evaluate import Scoring
-    from sqlcrystal.scoring.report import Report
+    from sqlcrystal.scoring.verdicts import Report
 
 VALUES: dict[str, Callable[[str], object]] = {
     "--benchmark": str,

@@ -29,8 +29,8 @@ from sqlcrystal.study.reporter import Reporter
 
 if TYPE_CHECKING:
     from sqlcrystal.config import StudyFile
-    from sqlcrystal.planning.foresight import Foresight
     from sqlcrystal.planning.plan import StudyPlan
+    from sqlcrystal.planning.power import Foresight
     from sqlcrystal.study.opening import Finished
     from sqlcrystal.study.report.document import Document
 

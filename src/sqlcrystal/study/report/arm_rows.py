@@ -1,14 +1,16 @@
-"""Rows that tables about arms share: accuracy per seed, lift over none, CR, like beside like; and readings."""
+"""Rows that tables about arms share: accuracy per seed, lift over none, CR, like beside like; how windows differ."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from sqlcrystal.ledger.records import Arm
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
-from sqlcrystal.study.report.comparisons import ROSTER, Finding, Planned, findings, in_design
+from sqlcrystal.measurement.windows import Windows
+from sqlcrystal.measurement.windows import windows as compare_windows
+from sqlcrystal.study.report.comparisons import ROSTER, Finding, Planned, contrasts, findings, in_design
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.table import Body, Cells
 from sqlcrystal.study.report.value_tables import sample
-from sqlcrystal.study.report.window_tables import shown_windows
 from sqlcrystal.study.report.wording import (
     METHOD_NAMES,
     NONE,
@@ -22,7 +24,64 @@ from sqlcrystal.study.report.wording import (
     probability,
 )
 
-Row = tuple[str, ...]
+CHOOSING = ("retriever", "k")
+"""The factors that decide which cards of a bank are shown."""
+ALIKE = ("source", "admission", "writer", "correspondence", "bank", "passes", "solver")
+
+
+def shown_windows(facts: Facts, finding: Finding) -> Windows | None:
+    """Tell what the two arms of a comparison showed; None unless they choose differently from one bank."""
+    a, b = facts.arms.get(finding.a), facts.arms.get(finding.b)
+    if a is None or b is None or not _choose_from_one_bank(a, b):
+        return None
+    pairs = facts.pairs(a, b)
+    held = {
+        seed: Counter(card.database for card in facts.bank(a, seed).values())
+        for seed in {pair.after.seed for pair in pairs}
+    }
+    available = [held[pair.after.seed][pair.after.database] for pair in pairs]
+    return compare_windows(pairs, available, widths=(a.k, b.k))
+
+
+def _choose_from_one_bank(a: Arm, b: Arm) -> bool:
+    same = all(getattr(a, factor) == getattr(b, factor) for factor in ALIKE)
+    return a.remembers and b.remembers and same and any(getattr(a, one) != getattr(b, one) for one in CHOOSING)
+
+
+def window_table(facts: Facts) -> Body | None:
+    """Compare the windows of all arms that choose differently from one bank."""
+    rows, seen = [], set()
+    for finding in (*findings(facts, tuple(ROSTER.values())), *contrasts(facts)):
+        key = frozenset((finding.a, finding.b))
+        compared = shown_windows(facts, finding) if key not in seen else None
+        seen.add(key)
+        if compared is not None:
+            rows.append(_row(finding, compared))
+    columns = (
+        *("Contrast", "Pairs", "Cards to choose from", "No choice %", "Most shown", "Same window %"),
+        *("Δ (pp)", "Reading"),
+    )
+    note = (
+        "Cards to choose from: those of the question's own database in its bank, fewest, median and most; a retriever"
+        " of other databases' cards has theirs. No choice: pairs whose bank holds no more than either window takes."
+        " Same window: pairs in which both arms show the same cards, in whatever order, so that they can hardly differ."
+    )
+    return Body(columns=columns, rows=tuple(rows), note=note)
+
+
+def _row(finding: Finding, compared: Windows) -> tuple[str, ...]:
+    fewest, middle, most = compared.available
+    status = ", preliminary" if finding.preliminary else ""
+    return (
+        finding.name,
+        number(compared.same.whole),
+        f"{fewest}, {middle:g}, {most}",
+        percent(compared.forced.percent, 0),
+        " and ".join(map(str, reversed(compared.most_shown))),
+        percent(compared.same.percent, 0),
+        points(finding.result.delta_pp),
+        (compared.by_construction or NONE) + status,
+    )
 
 
 def label(facts: Facts, arm: Arm) -> str:
@@ -32,8 +91,8 @@ def label(facts: Facts, arm: Arm) -> str:
 
 
 def grouped(
-    facts: Facts, arms: Iterable[Arm | None], row: Callable[[Facts, Arm], Row], *, beside: Iterable[Arm | None] = ()
-) -> tuple[Row, ...]:
+    facts: Facts, arms: Iterable[Arm | None], row: Callable[[Facts, Arm], Cells], *, beside: Iterable[Arm | None] = ()
+) -> tuple[Cells, ...]:
     """The rows of some arms, each made from the seeds that the arm was run under.
 
     Arms of fewer seeds stand under a heading of their own, after `beside` on the same seeds: no column then compares a
@@ -42,7 +101,7 @@ def grouped(
     groups: dict[tuple[int, ...], list[Arm]] = {}
     for arm in dict.fromkeys(arm.name for arm in arms if arm is not None):
         groups.setdefault(facts.seeds_of(facts.arms[arm]), []).append(facts.arms[arm])
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for seeds in sorted(groups, key=lambda seeds: -len(seeds)):
         here, members = facts.on(seeds), groups[seeds]
         if rows:
@@ -63,13 +122,13 @@ def _only(facts: Facts, seeds: Sequence[int]) -> str:
     return f"{word} {listed(map(str, seeds))} alone{few}"
 
 
-def arm_columns(facts: Facts, first: str = "Arm") -> Row:
+def arm_columns(facts: Facts, first: str = "Arm") -> Cells:
     """The columns of arm_row."""
     seeds = (f"{facts.split[0]}{seed}" for seed in facts.seeds)
     return (first, *seeds, f"All {facts.split}s run", "Δ none (pp)", "CR (%)")
 
 
-def arm_row(facts: Facts, arm: Arm) -> Row:
+def arm_row(facts: Facts, arm: Arm) -> Cells:
     """Accuracy per seed and over all seeds, lift over none and CR of one arm."""
     rows = facts.rows(arm)
     ratio, lift = facts.ratio(arm), facts.compare(facts.bare, arm)

@@ -4,15 +4,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from sqlcrystal.ledger.records import Arm
-from sqlcrystal.measurement import leakage as leakage_audit
-from sqlcrystal.measurement.adoption import Traced, Window, trace, trace_depth
+from sqlcrystal.measurement import windows as leakage_audit
+from sqlcrystal.measurement.attribution import Traced, Window, trace, trace_depth
 from sqlcrystal.measurement.comparison import Comparison
 from sqlcrystal.measurement.flips import Pair, Substitution, breaks, fixes, overlap
 from sqlcrystal.measurement.windows import BankUse, card_use
 from sqlcrystal.study.report.arm_rows import grouped, label, not_shown
 from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, observed_drift, oriented
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.table import Body, Cells
 from sqlcrystal.study.report.wording import (
     METHOD_NAMES,
     NONE,
@@ -29,14 +29,13 @@ MULTIPLICITY = (
     "Memory against none is the primary contrast, tested first and unadjusted; Holm's step-down adjustment over the"
     " other confirmatory contrasts, run or not; p-values of exploratory contrasts are unadjusted diagnostics"
 )
-Row = tuple[str, ...]
 
 
 def _run_name(facts: Facts) -> str:
     return f"{facts.manifest.model} · {facts.manifest.benchmark}"
 
 
-def _evidence(finding: Finding) -> Row:
+def _evidence(finding: Finding) -> Cells:
     """Tell what a comparison rests on, with the paper's reading and ours."""
     result = finding.result
     holm = finding.family.holm_p if finding.family else None
@@ -52,14 +51,14 @@ def _evidence(finding: Finding) -> Row:
     )
 
 
-def _evidence_columns(facts: Facts) -> Row:
+def _evidence_columns(facts: Facts) -> Cells:
     ends = f"95% CI ({METHOD_NAMES[facts.method]})"
     return ("Δ (pp)", ends, "p", "p (Holm)", "Fixed/broke", "Role", "Alone, as in the paper", "Status")
 
 
 def contrast_table(runs: Sequence[Facts]) -> Body | None:
     """The contrasts the study files name, run by run."""
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for facts in runs:
         tested = oriented(facts)
         rows += [(_run_name(facts),)] if tested and len(runs) > 1 else []
@@ -101,7 +100,7 @@ def strength(facts: Facts) -> Body | None:
     return Body(columns=columns, rows=tuple(map(_strength_row, oriented(facts))), note=note)
 
 
-def _strength_row(finding: Finding) -> Row:
+def _strength_row(finding: Finding) -> Cells:
     result, other = finding.result, finding.beside
     return (
         _named(finding),
@@ -134,7 +133,7 @@ def over_databases(facts: Facts) -> Body | None:
     return Body(columns=columns, rows=tuple(map(_spread_row, oriented(facts))), note=note)
 
 
-def _spread_row(finding: Finding) -> Row:
+def _spread_row(finding: Finding) -> Cells:
     result, left = finding.result, finding.result.leave_one_out
     mean = points(result.macro_pp)
     return (
@@ -156,7 +155,7 @@ def _detected(result: Comparison) -> str:
 
 def claims(runs: Sequence[Facts]) -> Body | None:
     """The claim audit: every comparison of the roster that a run has arms for."""
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for facts in runs:
         tested = findings(facts, tuple(ROSTER.values()))
         rows += [(_run_name(facts),)] if tested and len(runs) > 1 else []
@@ -169,7 +168,7 @@ def claims(runs: Sequence[Facts]) -> Body | None:
     return Body(columns=columns, rows=tuple(rows), note=note)
 
 
-def _without_the_papers_reading(evidence: Row) -> Row:
+def _without_the_papers_reading(evidence: Cells) -> Cells:
     """The evidence without the paper's own reading, which the table of contrasts has."""
     return (*evidence[:-2], evidence[-1])
 
@@ -248,7 +247,7 @@ def _windows(facts: Facts, arm: Arm) -> Window:
     return lambda pair: [card.text for card in facts.window(arm, rows[pair.key])]
 
 
-def _traced(name: str, traced: Traced) -> Row:
+def _traced(name: str, traced: Traced) -> Cells:
     shares = percent(traced.share, 0), percent(traced.share_of_changed, 0)
     return name, str(traced.flips), str(traced.with_new_elements), str(traced.traced), *shares
 
@@ -269,7 +268,7 @@ def substitution(facts: Facts) -> Body | None:
     )
 
 
-def _substitution_row(name: str, shared: Substitution) -> Row:
+def _substitution_row(name: str, shared: Substitution) -> Cells:
     times = f"{shared.enrichment:.1f}×" if shared.enrichment == shared.enrichment else NONE
     shares = percent(shared.share, 0), per_seed(shared.per_seed, 0), percent(shared.base_rate), times
     return name, f"{shared.also_solved} of {shared.fixes}", *shares
@@ -286,7 +285,7 @@ def card_usage(facts: Facts) -> Body | None:
     )
 
 
-def _use_row(facts: Facts, arm: Arm) -> Row:
+def _use_row(facts: Facts, arm: Arm) -> Cells:
     fixed = fixes(facts.pairs(facts.bare, arm))
     used = [use for seed in facts.seeds_of(arm) if (use := _bank_use(facts, arm, seed, fixed)).cards]
     total = str(sum(use.cards for use in used)), number(sum(use.slots for use in used))
@@ -299,7 +298,7 @@ def _bank_use(facts: Facts, arm: Arm, seed: int, fixed: Sequence[Pair]) -> BankU
     return card_use(bank=list(facts.bank(arm, seed)), answers=answers, fixed=of_seed)
 
 
-def _ranges(used: Sequence[BankUse]) -> Row:
+def _ranges(used: Sequence[BankUse]) -> Cells:
     def span(values: Sequence[float | None], digits: int) -> str:
         defined = sorted(value for value in values if value is not None)
         low, high = (f"{value:.{digits}f}" for value in (defined[0], defined[-1])) if defined else (NONE, NONE)

@@ -2,18 +2,15 @@
 
 from sqlcrystal.measurement.cost import Workload
 from sqlcrystal.study.report import (
+    arm_rows,
     audit_tables,
-    cause_tables,
     cost_tables,
     decision_tables,
     design_tables,
-    dialogue_tables,
-    gate_tables,
     mechanism_tables,
     model_tables,
     served_tables,
     value_tables,
-    window_tables,
 )
 from sqlcrystal.study.report.table import TableSpec
 
@@ -106,7 +103,7 @@ VALUE = (
         "dialogue",
         "Dialogues, with what came before and without",
         "a benchmark of dialogues, and the setting dialogue",
-        dialogue_tables.dialogue_table,
+        value_tables.dialogue_table,
     ),
     TableSpec(
         "known",
@@ -205,21 +202,21 @@ DECISIONS = (
         "arms with solver profiled or fallback",
         decision_tables.solvers,
     ),
-    TableSpec("votes", "How right a vote is", COLLECTED.format("T4"), gate_tables.votes),
+    TableSpec("votes", "How right a vote is", COLLECTED.format("T4"), decision_tables.votes),
     TableSpec(
         "engine",
         "Trigger and gate without an oracle, as detectors",
         "the setting engine-repair, or an arm with admission engine",
-        gate_tables.engine,
+        decision_tables.engine,
     ),
     TableSpec(
         "exploration",
         "Exploring before the first answer",
         COLLECTED.format("explore") + ", or an arm without memory whose solver explores",
-        gate_tables.exploration,
+        decision_tables.exploration,
     ),
-    TableSpec("logs", "Query logs: what comes back from a round trip", "", gate_tables.logs),
-    TableSpec("second-pass", "A second collection pass", "an arm with passes = 2", gate_tables.second_pass),
+    TableSpec("logs", "Query logs: what comes back from a round trip", "", decision_tables.logs),
+    TableSpec("second-pass", "A second collection pass", "an arm with passes = 2", decision_tables.second_pass),
     TableSpec(
         "width-writer",
         "Writer × retrieval width",
@@ -238,7 +235,7 @@ DECISIONS = (
         "windows",
         "What retrievers had to choose from, and how far their windows differ",
         "two arms that choose differently from one bank",
-        window_tables.window_table,
+        arm_rows.window_table,
     ),
     TableSpec(
         "equivalence",
@@ -312,20 +309,20 @@ AUDITS = (
         "cause",
         "Which card fixed or broke it",
         "the setting cause, which asks changed answers again without one card at a time",
-        cause_tables.causes,
+        mechanism_tables.causes,
     ),
     TableSpec(
         "cause-cards",
         "Cards by what they caused, beside their windows",
         "the setting cause of the default arm",
-        cause_tables.cards,
+        mechanism_tables.cards,
         folded=True,
     ),
     TableSpec(
         "retirement",
         "Forgetting cards that harm",
         "an arm with bank retire:ARM",
-        cause_tables.retirement,
+        mechanism_tables.retirement,
     ),
     TableSpec("data", "Questions per database", NO_MEMORY, value_tables.data, folded=True, paper="tab:x-data"),
 )

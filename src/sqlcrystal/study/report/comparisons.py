@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from sqlcrystal.ledger.records import Arm, Contrast, Side
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
 from sqlcrystal.measurement.flips import Drift, Pair, observed, pair_up
-from sqlcrystal.measurement.multiplicity import FamilyReading, read_family
-from sqlcrystal.measurement.statistics import ALPHA
+from sqlcrystal.measurement.statistics import ALPHA, FamilyReading, read_family
 from sqlcrystal.study.report.facts import PAPERS_METHOD, Facts
 from sqlcrystal.study.report.wording import plural
 
@@ -36,9 +35,9 @@ class Finding(Struct, frozen=True, kw_only=True):
     split: str = "seed"
     """The word for one of the study's splits."""
     family: FamilyReading | None = None
-    """How it is read within the confirmatory family; None outside it."""
+    """Its reading within the confirmatory family; None outside it."""
     runtimes: tuple[str, ...] = ()
-    """What ran the weights for its answers: more than one means that the difference is also one of runtimes."""
+    """The runtimes of the weights in its answers: more than one means that the difference is also one of runtimes."""
 
     @property
     def name(self) -> str:
@@ -119,7 +118,7 @@ class Planned(Struct, frozen=True, kw_only=True):
     a: Literal["none"] | dict[str, str | int | list[str]]
     b: Literal["none"] | dict[str, str | int | list[str]]
     reading: str = ""
-    """What a supported positive difference says."""
+    """The claim that a supported positive difference makes."""
 
 
 def _read_roster() -> dict[str, Planned]:

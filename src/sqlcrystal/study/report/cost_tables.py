@@ -5,26 +5,30 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from sqlcrystal.ledger.records import Arm, Outcome
-from sqlcrystal.measurement.account import Construction, Rounds, after_rounds, construction, repair_overhead, serving
 from sqlcrystal.measurement.cost import (
     BreakEven,
+    Construction,
+    Rounds,
     Workload,
+    after_rounds,
     amortization_horizon,
     break_even,
+    construction,
     headroom_share,
+    repair_overhead,
+    serving,
     tokens_per_point,
     workload_lift,
 )
 from sqlcrystal.measurement.flips import pair_up, to_outcomes
 from sqlcrystal.study.report.arm_rows import grouped, label
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.table import Body, Cells
 from sqlcrystal.study.report.wording import NONE, number, percent, plural, points
 
 RECURRENCES = (0.0, 0.1, 0.25, 0.5)
 DEFAULT_WORKLOAD = Workload(recurrence=0.2, value_per_correct=0.01, prompt_price=0.1, completion_price=0.4)
 """An example, not a measurement: every use of it is printed with these figures."""
-Row = tuple[str, ...]
 
 
 def amortization(facts: Facts) -> Body | None:
@@ -35,7 +39,7 @@ def amortization(facts: Facts) -> Body | None:
     memory = _stopped(remembered, longest) if any(row.cards for row in remembered) else {}
     if not bare:
         return None
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for limit in bare:
         ceiling = " (P_K)" if limit == longest else ""
         floor = facts.bare.name if facts.bare else "no memory"
@@ -64,7 +68,7 @@ def _stopped(repairs: Sequence[Outcome], longest: int) -> dict[int, Rounds]:
     return {limit: stopped for limit in sorted({1, longest}) if (stopped := after_rounds(repairs, limit))}
 
 
-def _rounds_row(name: str, stopped: Rounds) -> Row:
+def _rounds_row(name: str, stopped: Rounds) -> Cells:
     return name, percent(stopped.first, 2), percent(stopped.final, 2), number(stopped.calls, 2)
 
 
@@ -142,7 +146,7 @@ def tokens(facts: Facts) -> Body | None:
     formats = sorted(facts.varying("writer"), key=lambda arm: arm.writer)
     shown = {arm.name for arm in (facts.bare, *widths, *formats)}
     others = [arm for arm in facts.arms.values() if arm.name not in shown and facts.rows(arm)]
-    rows: list[Row] = [_token_row(facts, facts.bare)]
+    rows: list[Cells] = [_token_row(facts, facts.bare)]
     groups = (("Width", widths), (f"Format, k={facts.default.k}", formats), ("Other arms", others))
     for heading, arms in groups:
         rows += [(heading,), *grouped(facts, arms, _token_row, beside=(facts.bare,))] if arms else []
@@ -151,7 +155,7 @@ def tokens(facts: Facts) -> Body | None:
     return Body(columns=columns, rows=tuple(rows), note=note)
 
 
-def _token_row(facts: Facts, arm: Arm) -> Row:
+def _token_row(facts: Facts, arm: Arm) -> Cells:
     cost, plain, lift = serving(facts.rows(arm)), serving(facts.rows(facts.bare)), facts.compare(facts.bare, arm)
     if cost is None or plain is None:
         return (label(facts, arm), *[NONE] * 6)
@@ -213,7 +217,7 @@ def _break_even(facts: Facts, workload: Workload) -> BreakEven | None:
     )
 
 
-def _payback_row(rate: float, break_even: BreakEven) -> Row:
+def _payback_row(rate: float, break_even: BreakEven) -> Cells:
     never = "never"
     ends = [number(end) if end else never for end in (break_even.earliest, break_even.latest)]
     return (

@@ -3,11 +3,9 @@
 from collections import defaultdict
 
 from sqlcrystal.study.report.comparisons import equivalence_margin
-from sqlcrystal.study.report.completeness import completeness
-from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.glossary import WORDS, described, source_note
+from sqlcrystal.study.report.facts import Facts, completeness
 from sqlcrystal.study.report.table import Body
-from sqlcrystal.study.report.wording import METHOD_NAMES, NONE, listed, plural
+from sqlcrystal.study.report.wording import METHOD_NAMES, NONE, WORDS, described, listed, plural, source_note
 
 FACTOR_ROWS = {
     "Episode source": ("source", "passes"),

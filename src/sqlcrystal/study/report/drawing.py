@@ -61,7 +61,7 @@ class Figure:
     caption: str
     panels: tuple[Panel, ...]
     opaque: bool = False
-    """Whether it brings its own ground, so that it can stand on any slide."""
+    """True if it brings its own ground, so that it can stand on any slide."""
 
 
 def page_svgs(figure: Figure) -> tuple[str, ...]:
@@ -124,5 +124,5 @@ def accuracy_span(values: Sequence[float]) -> tuple[float, float]:
     room = max(high - low, LEAST_SPAN)
     middle = (low + high) / 2
     bottom, top = min(low - 0.15 * room, middle - room / 2), max(high + 0.15 * room, middle + room / 2)
-    # What stands at an end of the scale keeps off the axis, for its label's sake.
+    # A label at an end of the scale keeps off the axis, for its label's sake.
     return max(-0.04 * room if low <= 0 else 0.0, bottom), min(100.0, top) if high < 100 else 101.0

@@ -7,17 +7,16 @@ from sqlcrystal.measurement.comparison import ENOUGH_SEEDS
 from sqlcrystal.study.report.arm_rows import label, ratio_per_seed
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.table import Body, Cells
 from sqlcrystal.study.report.value_tables import split_word
 from sqlcrystal.study.report.wording import NONE, per_seed, percent, points
 
-Row = tuple[str, ...]
 BESIDE = "a second run folder (study report DIR --beside OTHER)"
 
 
 def cross_sections(runs: Sequence[Facts]) -> Body | None:
     """First attempt, repair rate, replay, transfer and CR of every run; a second benchmark seed by seed as well."""
-    rows: list[Row] = [_cross_section(facts) for facts in runs if facts.headline]
+    rows: list[Cells] = [_cross_section(facts) for facts in runs if facts.headline]
     for facts in runs[1:]:
         if facts.manifest.benchmark != runs[0].manifest.benchmark and facts.headline:
             rows += _seed_by_seed(facts)
@@ -35,7 +34,7 @@ def cross_sections(runs: Sequence[Facts]) -> Body | None:
     return Body(columns=columns, rows=tuple(rows), note=note)
 
 
-def _cross_section(facts: Facts) -> Row:
+def _cross_section(facts: Facts) -> Cells:
     lift, ratio = headline(facts), facts.ratio(facts.default)
     again, replay = percent_right(facts.reruns), percent_right(facts.rows(facts.default, "replay"))
     return (
@@ -55,9 +54,9 @@ def _seeds(facts: Facts) -> str:
     return f"{len(facts.seeds)}, preliminary" if few else str(len(facts.seeds))
 
 
-def _seed_by_seed(facts: Facts) -> list[Row]:
+def _seed_by_seed(facts: Facts) -> list[Cells]:
     """The same figures of one run on each of its seeds; transfer and retention of every writer have their own table."""
-    rows: list[Row] = [(f"{facts.manifest.model} · {facts.manifest.benchmark}, per {facts.split}, each preliminary",)]
+    rows: list[Cells] = [(f"{facts.manifest.model} · {facts.manifest.benchmark}, per {facts.split}, each preliminary",)]
     for seed in facts.seeds:
         _, benchmark, _, *figures = _cross_section(facts.on([seed]))
         rows.append((f"{facts.split} {seed}", benchmark, "1, preliminary", *figures))
@@ -111,7 +110,7 @@ def _preliminary(runs: Sequence[Facts]) -> str:
 
 def second_model(runs: Sequence[Facts]) -> Body | None:
     """The other runs' writers, per seed."""
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for facts in runs[1:]:
         seeds = ", ".join(map(str, facts.seeds))
         rows.append((f"{facts.manifest.model} · {facts.manifest.benchmark} · {facts.split}s {seeds}",))

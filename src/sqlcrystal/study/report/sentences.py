@@ -16,12 +16,21 @@ from sqlcrystal.study.report.comparisons import (
     headline,
     oriented,
 )
-from sqlcrystal.study.report.completeness import completeness
-from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.glossary import WORDS, source_note
+from sqlcrystal.study.report.facts import Facts, completeness
 from sqlcrystal.study.report.summary import Summary
 from sqlcrystal.study.report.value_tables import budget_in_words, database_effects
-from sqlcrystal.study.report.wording import interval, judged, kept_ratios, listed, percent, plural, points, probability
+from sqlcrystal.study.report.wording import (
+    WORDS,
+    interval,
+    judged,
+    kept_ratios,
+    listed,
+    percent,
+    plural,
+    points,
+    probability,
+    source_note,
+)
 
 
 class Sentences(Struct, frozen=True, kw_only=True):

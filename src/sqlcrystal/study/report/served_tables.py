@@ -7,10 +7,9 @@ from sqlcrystal.ledger.records import Arm, Outcome, Side
 from sqlcrystal.measurement.confidence import Example, calibration, cross_fitted
 from sqlcrystal.study.report.arm_rows import label, told
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.glossary import described
 from sqlcrystal.study.report.table import Body
 from sqlcrystal.study.report.value_tables import sample
-from sqlcrystal.study.report.wording import NONE, number, percent
+from sqlcrystal.study.report.wording import NONE, described, number, percent
 
 SERVED = "served"
 MOST_GROUPS = 10
@@ -93,7 +92,7 @@ def readings(facts: Facts) -> Body | None:
 
 
 def confidence(facts: Facts) -> Body | None:
-    """How often answers are right that are called so sure; each by a model that never saw its database."""
+    """Show how often answers are right that are called so sure; each by a model that never saw its database."""
     served = [arm for arm in facts.arms.values() if all(row.traits for row in facts.rows(arm, SERVED))]
     arm = max(served, key=lambda arm: len(facts.rows(arm, SERVED)), default=None)
     rows = facts.rows(arm, SERVED)

@@ -9,8 +9,7 @@ from sqlcrystal.measurement.comparison import Comparison
 from sqlcrystal.measurement.ratio import RatioEstimate
 from sqlcrystal.study.report.audit_tables import MULTIPLICITY
 from sqlcrystal.study.report.comparisons import Finding, contrasts, headline, verdict
-from sqlcrystal.study.report.completeness import completeness
-from sqlcrystal.study.report.facts import Facts, percent_right
+from sqlcrystal.study.report.facts import Facts, completeness, percent_right
 
 Interval = tuple[float, float]
 

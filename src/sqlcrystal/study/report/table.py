@@ -1,5 +1,6 @@
-"""A table as a value, and its specification: what it is called, how it is made, and what it needs."""
+"""A table as a value, its cells as every format needs them, and its specification: name, maker, needs."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -8,6 +9,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from sqlcrystal.study.report.facts import Facts
+
 
 Cells = tuple[str, ...]
 
@@ -29,7 +31,7 @@ class ReportTable(Struct, frozen=True, kw_only=True):
     rows: tuple[Cells, ...]
     note: str = ""
     folded: bool = False
-    """Whether a page shows it closed: audits, and what only a second look needs."""
+    """True if a page shows it closed: audits, and what only a second look needs."""
 
 
 class Absent(Struct, frozen=True, kw_only=True):
@@ -67,3 +69,15 @@ class TableSpec:
             note=body.note,
             folded=self.folded,
         )
+
+
+NUMERIC = re.compile(r"[+−<]?[\d.,]+( ?%| ?pp|M|K|×)?|—|[+−]?[\d.,]+( ?/ ?[+−]?[\d.,]+)+")
+
+
+def numeric_columns(table: ReportTable) -> tuple[bool, ...]:
+    """Tell which columns hold figures and are set flush right."""
+    body = [row for row in table.rows if len(row) == len(table.columns)]
+    return tuple(
+        bool(body) and all(NUMERIC.fullmatch(row[index]) or not row[index] for row in body)
+        for index in range(len(table.columns))
+    )

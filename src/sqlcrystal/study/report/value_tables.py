@@ -1,4 +1,4 @@
-"""RQ1 tables: what future value the bank provides, setting by setting, database by database."""
+"""RQ1 tables: the future value of the bank, setting by setting, database by database, and turn by turn in dialogues."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,11 +8,20 @@ from msgspec.structs import replace
 from sqlcrystal.ledger.records import Outcome, Side
 from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import compare
-from sqlcrystal.measurement.flips import Effect, Pair, correlation, effects, pair_up, stability, to_outcomes, top_share
+from sqlcrystal.measurement.flips import (
+    UNEVALUABLE,
+    Effect,
+    Pair,
+    correlation,
+    effects,
+    pair_up,
+    stability,
+    to_outcomes,
+    top_share,
+)
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.glossary import source_note
-from sqlcrystal.study.report.table import Body
+from sqlcrystal.study.report.table import Body, Cells
 from sqlcrystal.study.report.wording import (
     METHOD_NAMES,
     NONE,
@@ -24,11 +33,11 @@ from sqlcrystal.study.report.wording import (
     plural,
     points,
     probability,
+    source_note,
 )
 
 NO_MEMORY = "outcomes without memory and with the default arm on held-out questions"
 REPAIR_PASS = "the held-out repair pass (setting repair)"
-Row = tuple[str, ...]
 
 
 def _shared(facts: Facts) -> str:
@@ -55,7 +64,7 @@ def cr_main(facts: Facts) -> Body | None:
     if lift is None:
         return None
     again = percent(percent_right(facts.reruns))
-    rows: list[Row] = [("Collection side: the verified questions that entered the bank",)]
+    rows: list[Cells] = [("Collection side: the verified questions that entered the bank",)]
     for name, setting, how in (
         ("Exact-query replay, %", "replay", "own card eligible"),
         ("Cross-question retention, %", "retention", "own card removed"),
@@ -83,8 +92,8 @@ def cr_main(facts: Facts) -> Body | None:
     return Body(columns=("Setting", "Reference", "With memory", "Summary"), rows=tuple(rows), note=note)
 
 
-def _reached(facts: Facts) -> list[Row]:
-    rows: list[Row] = []
+def _reached(facts: Facts) -> list[Cells]:
+    rows: list[Cells] = []
     for name, repaired, how in (
         ("P_K: repaired on demand, %", facts.repairs, "an oracle says which answers are wrong; nothing is stored"),
         ("P_E: repaired on the engine's signs, %", facts.engine_repairs, "no oracle; nothing is stored"),
@@ -95,9 +104,9 @@ def _reached(facts: Facts) -> list[Row]:
     return [("Repair without memory: first attempt, and what it reaches",), *rows] if rows else []
 
 
-def _ratios(facts: Facts) -> list[Row]:
+def _ratios(facts: Facts) -> list[Cells]:
     ratio = facts.ratio(facts.default)
-    rows: list[Row] = [(f"Crystallization ratio: lift over repair headroom, {budget_in_words(facts)}",)]
+    rows: list[Cells] = [(f"Crystallization ratio: lift over repair headroom, {budget_in_words(facts)}",)]
     if ratio is None:
         return [*rows, ("CR, %", NONE, NONE, "undefined: no held-out repair pass")]
     shown = percent(ratio.ratio.pooled) if ratio.ratio.pooled is not None else "undefined"
@@ -115,7 +124,7 @@ def budget_in_words(facts: Facts) -> str:
     return f"K = {facts.manifest.budget}" if facts.manifest.budget else "K not kept in this ledger"
 
 
-def _over_all_questions(facts: Facts, lift_pp: float) -> list[Row]:
+def _over_all_questions(facts: Facts, lift_pp: float) -> list[Cells]:
     """The ratio with the headroom over every question, which does not hang on the draw of the held-out ones."""
     whole = facts.whole_headroom
     if whole is None:
@@ -128,7 +137,7 @@ def _over_all_questions(facts: Facts, lift_pp: float) -> list[Row]:
 
 def headroom(runs: Sequence[Facts]) -> Body | None:
     """Held-out repair headroom of every run, the denominator of every CR."""
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for facts in runs:
         ratio = facts.ratio(facts.default)
         if ratio is None:
@@ -219,7 +228,7 @@ def difficulty(facts: Facts) -> Body | None:
     """The headline re-read under the subset rule and by difficulty."""
     if not facts.headline:
         return None
-    rows: list[Row] = []
+    rows: list[Cells] = []
     if all("subset" in row.rules for row in (*facts.rows(facts.bare), *facts.rows(facts.default))):
         subset = [effect for seed in facts.seeds for effect in _under_subset(facts, seed)]
         rows += [(f"Subset metric, per {facts.split}",), *map(_stratum, subset)]
@@ -244,7 +253,7 @@ def _under_subset(facts: Facts, seed: int) -> tuple[Effect, ...]:
     return effects(pairs, lambda _: f"{facts.split} {seed}")
 
 
-def _stratum(effect: Effect) -> Row:
+def _stratum(effect: Effect) -> Cells:
     shown = (
         percent(effect.before),
         percent(effect.after),
@@ -284,7 +293,7 @@ def flips(facts: Facts) -> Body | None:
         *effects(pairs, lambda pair: f"{facts.split} {pair.after.seed}"),
         *effects(pairs, lambda _: f"all {facts.split}s"),
     )
-    rows: list[Row] = [
+    rows: list[Cells] = [
         (
             effect.name,
             str(effect.n),
@@ -390,3 +399,49 @@ def known_before(facts: Facts) -> Body | None:
     columns = ("Questions", "Pairs", "No memory %", "Memory %", "Lift")
     note = "Of questions that were asked before, the designers of this study knew how memory did on them."
     return Body(columns=columns, rows=tuple(rows), note=note)
+
+
+SETTINGS = {"transfer": "as it stands", "dialogue": "read after the turns before"}
+LAST_TURN = 4
+"""Turns from here on are counted together."""
+
+
+def dialogue_table(facts: Facts) -> Body | None:
+    """Tabulate question match, dialogue match and match by turn, for each arm with context and without."""
+    turns = facts.ledger.turns
+    if not turns:
+        return None
+    rows = []
+    for arm in facts.arms.values():
+        for setting, how in SETTINGS.items():
+            asked = [row for row in facts.rows(arm, setting) if row.question in turns]
+            if asked:
+                by_turn = [_of_turn(asked, turns, place) for place in range(1, LAST_TURN + 1)]
+                whole = _whole(asked, turns)
+                figures = (percent_right(asked), _percent(whole), *by_turn)
+                cells = (NONE if figure is None else percent(figure) for figure in figures)
+                rows.append((arm.name, how, number(len(asked)), number(len(whole)), *cells))
+    places = (*(f"Turn {place} %" for place in range(1, LAST_TURN)), f"Turn {LAST_TURN} on %")
+    columns = ("Arm", "Question", "Questions", "Dialogues", "Question match %", "Dialogue match %", *places)
+    note = (
+        "By execution. A dialogue matches where every one of its questions does whose gold runs. Read after the turns"
+        " before: the model rewrites the question from the earlier ones and its own SQL for them, never gold's."
+    )
+    return Body(columns=columns, rows=tuple(rows), note=note)
+
+
+def _of_turn(rows: Sequence[Outcome], turns: dict[str, tuple[str, int]], place: int) -> float | None:
+    return percent_right([row for row in rows if min(turns[row.question][1], LAST_TURN) == place])
+
+
+def _whole(rows: Sequence[Outcome], turns: dict[str, tuple[str, int]]) -> list[bool]:
+    """Tell of each dialogue, under each split, whether all of it is right."""
+    dialogues: dict[tuple[int, str], list[bool]] = {}
+    for row in rows:
+        if row.kind not in UNEVALUABLE:
+            dialogues.setdefault((row.seed, turns[row.question][0]), []).append(row.right)
+    return [all(verdicts) for verdicts in dialogues.values()]
+
+
+def _percent(verdicts: Sequence[bool]) -> float | None:
+    return 100 * sum(verdicts) / len(verdicts) if verdicts else None

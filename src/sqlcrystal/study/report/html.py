@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from html import escape
 from importlib import resources
 
-from sqlcrystal.study.report.document import Document, Section
+from sqlcrystal.study.report.document import Document, Exhibit, Section, ShownCard
 from sqlcrystal.study.report.drawing import Figure, page_svgs
-from sqlcrystal.study.report.formats.cells import numeric_columns
-from sqlcrystal.study.report.gallery import Exhibit, ShownCard
 from sqlcrystal.study.report.summary import Summary
-from sqlcrystal.study.report.table import ReportTable
+from sqlcrystal.study.report.table import ReportTable, numeric_columns
 from sqlcrystal.study.report.wording import interval, percent, plural, points, probability
 
 LONG = 20
@@ -40,7 +38,7 @@ def to_page(document: Document) -> str:
     """The whole page."""
     manifest, count = document.manifest, document.completeness
     seeds = ", ".join(map(str, manifest.seeds))
-    style = resources.files("sqlcrystal.study.report.formats").joinpath("page.css").read_text(encoding="utf-8")
+    style = resources.files("sqlcrystal.study.report").joinpath("page.css").read_text(encoding="utf-8")
     return TEMPLATE.format(
         title=escape(f"{manifest.study}: what the bank is worth"),
         style=style,

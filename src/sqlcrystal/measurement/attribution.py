@@ -1,17 +1,21 @@
-"""Adoption and seepage: do the new SQL elements of a changed answer stand verbatim in the cards it was shown?
+"""Attribution of a changed answer to cards: whose SQL elements it adopted, and which card fixed or broke it.
 
-A verbatim match is an upper bound, since an identifier may also come from the schema; read fixes against breaks.
+A verbatim match, as adoption counts it, is an upper bound, since an identifier may also come from the schema; read
+fixes against breaks.
 """
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 from msgspec import Struct
 from sqlglot import Token, TokenType
 
 from sqlcrystal.databases.parsing import Unparsable, tokenize
 from sqlcrystal.measurement.flips import Pair
+from sqlcrystal.types import CardId
 
 Window = Callable[[Pair], Sequence[str]]
 """The texts of the cards a pair's second answer was shown, best first."""
@@ -24,7 +28,7 @@ TRIVIAL_NUMBER = re.compile(r"(0|1|100)(\.0*)?")
 
 
 class Traced(Struct, frozen=True, kw_only=True):
-    """How many flips of one kind bring something new, and how many of those can be traced to a card."""
+    """Flips of one kind that bring something new, and those of them that can be traced to a card."""
 
     flips: int
     with_new_elements: int
@@ -42,7 +46,7 @@ class Traced(Struct, frozen=True, kw_only=True):
 
 
 class DeepWindow(Struct, frozen=True, kw_only=True):
-    """Where the new elements of a wider window's fixes come from."""
+    """The origin of the new elements in a wider window's fixes."""
 
     fixes: int
     deep: int
@@ -129,3 +133,78 @@ def trace_depth(pairs: Iterable[Pair], window: Window, *, narrow: int, dialect: 
         elif any(stands_in(element, text) for element in fresh for text in texts[narrow:]):
             deep += 1
     return DeepWindow(fixes=fixes, deep=deep, shallow=shallow, untraced=fixes - deep - shallow)
+
+
+class LeftOut(Protocol):
+    """An answer given without one card of its window; its `first_right` is the verdict with the whole window."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def right(self) -> bool: ...
+    @property
+    def first_right(self) -> bool: ...
+    @property
+    def without(self) -> CardId: ...
+
+
+class FlipCause(Struct, frozen=True, kw_only=True):
+    """An answer that memory fixed or broke, and those cards of its window without which it would not have."""
+
+    seed: int
+    question: str
+    verdict: str
+    window: tuple[CardId, ...]
+    causes: tuple[CardId, ...]
+    """Cards whose absence alone takes the change back; none where only several together made it."""
+
+
+class CardCause(Struct, frozen=True, kw_only=True):
+    """Changes in whose window a card stood, and those of them that it caused."""
+
+    in_fixes: int
+    in_breaks: int
+    fixed: int
+    broke: int
+
+
+def flip_causes(rows: Iterable[LeftOut]) -> tuple[FlipCause, ...]:
+    """Gather the answers of each change: a fix that is gone without a card, or a break, is that card's."""
+    grouped: defaultdict[tuple[int, str], list[LeftOut]] = defaultdict(list)
+    for row in rows:
+        grouped[row.seed, row.question].append(row)
+    return tuple(
+        FlipCause(
+            seed=seed,
+            question=question,
+            verdict="fix" if answers[0].first_right else "break",
+            window=tuple(answer.without for answer in answers),
+            causes=tuple(answer.without for answer in answers if answer.right != answer.first_right),
+        )
+        for (seed, question), answers in grouped.items()
+    )
+
+
+def card_effects(causes: Iterable[FlipCause]) -> dict[CardId, CardCause]:
+    """Count for every card the changes it stood beside, and those that it made."""
+    beside: Counter[tuple[CardId, str]] = Counter()
+    made: Counter[tuple[CardId, str]] = Counter()
+    for flip in causes:
+        beside.update((card, flip.verdict) for card in flip.window)
+        made.update((card, flip.verdict) for card in flip.causes)
+    return {
+        card: CardCause(
+            in_fixes=beside[card, "fix"],
+            in_breaks=beside[card, "break"],
+            fixed=made[card, "fix"],
+            broke=made[card, "break"],
+        )
+        for card in dict.fromkeys(card for card, _ in beside)
+    }
+
+
+def harmful(rows: Iterable[LeftOut]) -> frozenset[CardId]:
+    """Name the cards that broke more answers than they fixed."""
+    return frozenset(card for card, effect in card_effects(flip_causes(rows)).items() if effect.broke > effect.fixed)
