@@ -363,7 +363,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0010": _make_experiments,
     "0011": _make_learned,
     "0012": _add_turns,
-    "0013": _make_confidences,
+    "0014": _make_confidences,
 }
 HEAD = max(STEPS)
 """The newest shape."""
