@@ -152,3 +152,30 @@ def no_choices(handler: Handler, body: dict[str, Any], attempt: int) -> None:
 
 def say_nothing(handler: Handler, body: dict[str, Any], attempt: int) -> None:
     handler.reply(200, completion(None))
+
+
+# ── replies in pieces ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def piece(text: str = "", **more: Any) -> bytes:
+    """One event of a streamed reply."""
+    choice = {"index": 0, "delta": {"content": text} if text else {}, "finish_reason": None}
+    return b"data: " + json.dumps({"choices": [choice], **more}).encode() + b"\n\n"
+
+
+END = (
+    b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
+    b'data: {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}\n\ndata: [DONE]\n\n'
+)
+
+
+def stream(handler: Handler, *parts: bytes) -> None:
+    """Send the parts of a reply one after the other, and close the connection after the last."""
+    handler.send_response(200)
+    handler.send_header("content-type", "text/event-stream")
+    handler.send_header("connection", "close")
+    handler.end_headers()
+    for part in parts:
+        handler.wfile.write(part)
+        handler.wfile.flush()
+    handler.close_connection = True

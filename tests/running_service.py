@@ -14,6 +14,7 @@ from sqlcrystal.bank import Scope
 from sqlcrystal.config.team import DatabaseEntry, TeamFile
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.serving import Crystal
 from sqlcrystal.types import Message, Sampling
 
@@ -70,7 +71,7 @@ class Service(NamedTuple):
         return dict(reply.json())
 
 
-def two_shops(folder: Path, model: ScriptedModel, store: str | None = None, **entry: Any) -> Crystal:
+def two_shops(folder: Path, model: LanguageModel, store: str | None = None, **entry: Any) -> Crystal:
     """Two databases of the same shape, one tenant each."""
     entries = {name: DatabaseEntry(url=str(_once(folder / f"{name}.sqlite")), **entry) for name in ("shop", "store")}
     team = TeamFile(databases=entries, store=store or str(folder / "team.db"))
@@ -109,13 +110,18 @@ def listening(app: Any) -> Iterator[str]:
 
 @contextmanager
 def serving(
-    folder: Path, *, settings: ServerSettings | None = None, script: Any = replying, **entry: Any
+    folder: Path,
+    *,
+    settings: ServerSettings | None = None,
+    script: Any = replying,
+    asking: LanguageModel | None = None,
+    **entry: Any,
 ) -> Iterator[Service]:
-    """The whole service over the two shops."""
+    """The whole service over the two shops; `asking` is a model to take instead of the scripted one."""
     from sqlcrystal.interfaces.server.app import make_app
 
     model = ScriptedModel(script)
-    with two_shops(folder, model, **entry) as crystal:
+    with two_shops(folder, asking or model, **entry) as crystal:
         tokens = {kind: crystal.store.tokens.issue(kind, pairs, by="test")[0] for kind, pairs in KINDS.items()}
         revoked, grant = crystal.store.tokens.issue("revoked", KINDS["owner"], by="test")
         crystal.store.tokens.revoke(grant.id, by="test")

@@ -9,7 +9,7 @@ from sqlcrystal.acquisition.from_log import FromLog
 from sqlcrystal.acquisition.repair import BUDGET, FirstTry, NamedSource
 from sqlcrystal.acquisition.resampling import Resample, SelfVote
 from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union, UnionLook
-from sqlcrystal.acquisition.spelling import SpelledThenLook
+from sqlcrystal.acquisition.spelling import SpelledThenLook, SpelledThenOneBit
 from sqlcrystal.admission.verifiers import EngineSignal, Judge, Noisy, Oracle, RoundTrip, Ungated
 from sqlcrystal.consumption.controls import Foreign, Nothing, Random, SchemaSimilar
 from sqlcrystal.consumption.dense import Dense, Mmr, Payload
@@ -67,8 +67,9 @@ SOURCES: dict[str, type[NamedSource]] = by_name(
     UnionLook,
     Explore,
     SpelledThenLook,
+    SpelledThenOneBit,
 )
-SERVED_SOURCES = {"allowed": SpelledThenLook.name, "never": OneBit.name}
+SERVED_SOURCES = {"allowed": SpelledThenLook.name, "never": SpelledThenOneBit.name}
 """The source of repairs served, by whether values may leave the database; the setting `served` measures the first."""
 
 WRITERS: dict[str, type[CardWriter]] = by_name(

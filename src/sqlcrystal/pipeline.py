@@ -95,6 +95,15 @@ class Served(Struct, frozen=True, kw_only=True):
     effort: Effort
     sql: str | None
 
+    @property
+    def other(self) -> str | None:
+        """Give the SQL of the second reading, where the views that were asked for fall apart in two."""
+        if not self.answer.attempt.views:
+            return None
+        from sqlcrystal.solving.consensus import other_reading  # whose parser an answer of one view need not load
+
+        return other_reading(self.answer.attempt.views, self.sql)
+
 
 def serve(
     question: Question,

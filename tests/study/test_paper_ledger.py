@@ -161,7 +161,7 @@ def test_a_study_of_the_papers_arms_has_its_four_figures() -> None:
 
 
 def test_nothing_but_what_goes_beyond_the_paper_is_missing_from_its_arms() -> None:
-    beyond = ["ingredients", "solvers", "served", "confidence", "paraphrase", "dialogue", "known"]
+    beyond = ["ingredients", "solvers", "served", "readings", "confidence", "paraphrase", "dialogue", "known"]
     beyond += ["ingredients", "engine", "cause", "cause-cards", "retirement"]
     assert [absent.key for absent in synthetic_document().absent] == beyond
 

@@ -1,10 +1,10 @@
-"""T3-near, the repair of the service: values are first spelled as they are stored, without a call."""
+"""T3-near and T2-near, the repairs of the service: values are first spelled as they are stored, without a call."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Self
 
 from sqlcrystal.acquisition.repair import NamedSource, Repair, clip
-from sqlcrystal.acquisition.revision import LookFirst
+from sqlcrystal.acquisition.revision import LookFirst, OneBit
 from sqlcrystal.databases.spelling import misspelt, respelled
 from sqlcrystal.protocols import Check, Database, LanguageModel
 from sqlcrystal.types import Attempt, Effort, Episode, Round
@@ -48,3 +48,11 @@ class SpelledThenLook(NamedSource):
     def calls_in(self, rounds: float) -> float:
         """Count what the repair takes."""
         return self.rest.calls_in(rounds)
+
+
+class SpelledThenOneBit(SpelledThenLook):
+    """Does the same where the model may see no value: it is told nothing but that its query was wrong."""
+
+    name: ClassVar[str] = "T2-near"
+    summary: ClassVar[str] = "stored spellings, then repair on one bit"
+    repairs_by: ClassVar[type[Repair]] = OneBit

@@ -1,6 +1,6 @@
 """Answers as they were given, and figures over many: the queue, the judged, and the cost."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from sqlcrystal.bank.records import (
     Waiting,
     question_key,
 )
-from sqlcrystal.bank.tables import answer_cards, answers
+from sqlcrystal.bank.tables import answer_cards, answers, proposals
 from sqlcrystal.timestamps import as_timestamp
 from sqlcrystal.types import CardId, Episode
 
@@ -282,6 +282,34 @@ class AnswerStore:
             )
             for row in self._backend.rows(query)
         ]
+
+    def judged_count(self, database: str) -> int:
+        """Count the shown answers of a database with a verdict that stands."""
+        query = sa.select(sa.func.count()).where(_JUDGED, _SHOWN, answers.c.database == database)
+        return int(self._backend.rows(query)[0][0])
+
+    def judged_records(self, database: str) -> list[tuple[AnswerRecord, bool]]:
+        """List every shown answer with a verdict that stands, in the order they were given, and whether it is right."""
+        query = sa.select(answers.c.document, _RIGHT.label("right_at_last")).where(_JUDGED, _SHOWN)
+        query = query.where(answers.c.database == database).order_by(answers.c.seq)
+        return [(_ANSWER.decode(row.document), bool(row.right_at_last)) for row in self._backend.rows(query)]
+
+    def doubt_again(self, database: str, confidence: Callable[[AnswerRecord], float | None]) -> None:
+        """Work out anew how much each answer without a verdict is doubted, for the order of the queue."""
+        with self._backend.writing() as connection:
+            waiting = sa.select(answers.c.seq, answers.c.document).where(_OPEN, _FIRST, answers.c.database == database)
+            for row in connection.execute(waiting).all():
+                sure = confidence(_ANSWER.decode(row.document))
+                if sure is not None:
+                    connection.execute(answers.update().where(answers.c.seq == row.seq).values(doubt=1 - sure))
+
+    def with_readings(self, database: str, *, since: str = "") -> list[AnswerRecord]:
+        """List the shown answers that were given as two readings, oldest first."""
+        proposed = sa.select(proposals.c.answer).where(proposals.c.database == database)
+        query = sa.select(answers.c.document).where(_SHOWN, answers.c.id.in_(proposed))
+        query = query.where(answers.c.at >= as_timestamp(since)).order_by(answers.c.seq)
+        found = (_ANSWER.decode(document) for (document,) in self._backend.rows(query))
+        return [record for record in found if record.other]
 
     def traffic(
         self, *, database: str | None = None, since: str = "", shown: bool = True, drawn: bool = False

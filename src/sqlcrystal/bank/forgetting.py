@@ -25,7 +25,19 @@ from sqlcrystal.errors import ConfigError
 # Fields that say how a record came about and hold no words of a person.
 _NAMES = frozenset(
     {"id", "database", "fingerprint", "writer", "source", "at", "by", "asked_by", "signal", "status", "difficulty"}
-    | {"role", "purpose", "kind", "type", "finish_reason", "card", "twin_of", "repair_of", "follows", "result_digest"}
+    | {
+        "role",
+        "purpose",
+        "kind",
+        "type",
+        "finish_reason",
+        "card",
+        "twin_of",
+        "repair_of",
+        "follows",
+        "other",
+        "result_digest",
+    }
 )
 
 _WORD = re.compile(r"[^\W_]+")

@@ -339,6 +339,17 @@ def _add_turns(op: "Operations") -> None:
     op.add_column("proposals", _text("question", server_default=""))
 
 
+def _make_confidences(op: "Operations") -> None:
+    """Make the table of the models of confidence that a team's own verdicts have refitted."""
+    op.create_table(
+        "confidences",
+        sa.Column("database", AnyText(), primary_key=True),
+        _number("verdicts", sa.BigInteger()),
+        _text("at"),
+        sa.Column("document", sa.LargeBinary(), nullable=False),
+    )
+
+
 STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0001": _make_cards,
     "0002": _make_revisions,
@@ -352,6 +363,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0010": _make_experiments,
     "0011": _make_learned,
     "0012": _add_turns,
+    "0014": _make_confidences,
 }
 HEAD = max(STEPS)
 """The newest shape."""

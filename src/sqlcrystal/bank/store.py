@@ -18,7 +18,7 @@ from sqlcrystal.bank.forgetting import Forgotten, forget
 from sqlcrystal.bank.learned import LearnedStore
 from sqlcrystal.bank.records import AnswerRecord, DatabaseLocation, Experiment
 from sqlcrystal.bank.snapshots import MEMORY
-from sqlcrystal.bank.tables import experiments, locations
+from sqlcrystal.bank.tables import confidences, experiments, locations
 from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Card, CardStatus
 
@@ -72,6 +72,31 @@ class ExperimentStore:
         return next((Experiment(**row._mapping) for row in found), None)
 
 
+class ConfidenceStore:
+    """Keeps how sure answers of a database are told to be, where a team's own verdicts refitted that; as a document."""
+
+    def __init__(self, backend: Backend) -> None:
+        """Share the store's transactions."""
+        self._backend = backend
+
+    def keep(self, database: str, document: bytes, *, verdicts: int) -> None:
+        """Keep what so many verdicts led to; it replaces the one before."""
+        row = {"document": document, "verdicts": verdicts, "at": timestamp()}
+        with self._backend.writing() as connection:
+            insertion = upsert(connection, confidences).values(database=database, **row)
+            connection.execute(insertion.on_conflict_do_update(index_elements=[confidences.c.database], set_=row))
+
+    def of(self, database: str) -> bytes | None:
+        """Give what was kept of a database last."""
+        query = sa.select(confidences.c.document).where(confidences.c.database == database)
+        return next((bytes(document) for (document,) in self._backend.rows(query)), None)
+
+    def verdicts(self, database: str) -> int:
+        """Count the verdicts that the one that is kept was fitted on; 0 where none is."""
+        query = sa.select(confidences.c.verdicts).where(confidences.c.database == database)
+        return next((int(count) for (count,) in self._backend.rows(query)), 0)
+
+
 class Store:
     """One store, shared by threads, processes and (in PostgreSQL) machines; acknowledged means on disk."""
 
@@ -87,6 +112,7 @@ class Store:
         self.tokens = TokenStore(self.backend)
         self.locations = LocationStore(self.backend)
         self.experiments = ExperimentStore(self.backend)
+        self.confidences = ConfidenceStore(self.backend)
         self.learned = LearnedStore(self.backend)
 
     @property

@@ -239,6 +239,16 @@ experiments = sa.Table(
     _text("at"),
 )
 
+# How sure answers are, where a team's own verdicts have refitted the model: one document per database.
+confidences = sa.Table(
+    "confidences",
+    metadata,
+    sa.Column("database", AnyText(), primary_key=True),
+    _number("verdicts"),
+    _text("at"),
+    sa.Column("document", sa.LargeBinary(), nullable=False),
+)
+
 # ── access ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 tokens = sa.Table(

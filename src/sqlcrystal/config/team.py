@@ -61,6 +61,8 @@ class DatabaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether prompts show what the columns hold; where values are never to be shown, they do not."""
     choice: Literal["agreement", "signs", "none"] = "agreement"
     """How one of several answers is chosen: two results agree, the engine shows no sign, or only one is asked for."""
+    readings: float = 0.2
+    """The largest share of answers given as two readings, of which a person picks one; 0 never asks."""
     replay: bool = False
     """Whether a recurring question may be served from its stored solution, without a model call."""
     functions: tuple[str, ...] = ()
@@ -135,6 +137,8 @@ def parse_team(document: Mapping[str, Any], *, folder: Path | None = None, where
             raise ConfigError(f"{key}.both_arms: needs hold_out, the share of answers shown without memory")
         if not 0 <= entry.audit <= 1:
             raise ConfigError(f"{key}.audit: must be a share from 0 to 1, such as 0.05")
+        if not 0 <= entry.readings <= 1:
+            raise ConfigError(f"{key}.readings: must be a share from 0 (never) to 1, such as 0.2")
         if entry.audit and not entry.hold_out:
             raise ConfigError(f"{key}.audit: needs hold_out: without a held-out share there is no lift to audit")
         if entry.hints and not (folder / entry.hints).is_file():

@@ -53,6 +53,12 @@ class Asking:
         """Reject the last answer, with a note; a repair proposes another."""
         return self._crystal(None, None, None)[0].reject("last", note=line.strip())
 
+    def pick(self, line: str) -> Any:
+        """Say which reading of the last answer was meant, 1 or 2."""
+        if line.strip() not in ("1", "2"):
+            raise UserError("%pick: say which, 1 or 2")
+        return self._crystal(None, None, None)[0].pick("last", int(line))
+
     def close(self) -> None:
         """Close what was opened."""
         if self._opened is not None:
@@ -75,11 +81,12 @@ def _words(line: str) -> list[str]:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Add the magics: %%ask and %ask, %right, %wrong."""
+    """Add the magics: %%ask and %ask, %right, %wrong, %pick."""
     asking = Asking(shell)
     shell.register_magic_function(asking.ask, "line_cell", "ask")
     shell.register_magic_function(asking.right, "line", "right")
     shell.register_magic_function(asking.wrong, "line", "wrong")
+    shell.register_magic_function(asking.pick, "line", "pick")
     shell.sqlcrystal = asking
 
 

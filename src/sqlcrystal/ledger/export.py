@@ -86,7 +86,7 @@ def _as_parquet(ledger: Ledger) -> bytes:
         "traits": pa.list_(pa.float64()),
         "sql": pa.string(),
     }
-    kinds["first_sql"] = pa.string()
+    kinds["first_sql"] = kinds["other_sql"] = pa.string()
     arrays = [pa.array(values, type=kinds.get(name)) for name, values in zip(COLUMNS, columns, strict=True)]
     sink = io.BytesIO()
     pq.write_table(pa.table(dict(zip(COLUMNS, arrays, strict=True))), sink)

@@ -84,6 +84,11 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     """The runtime of its calls' weights; several are joined by a plus sign, an endpoint that does not say is empty."""
     traits: tuple[float, ...] = ()
     """The traits that a served answer's probability of being right rests on (`measurement.confidence.TRAITS`)."""
+    other_sql: str | None = None
+    """The second reading of a served answer, where its views fell apart in two."""
+    other_right: bool = False
+    read_tokens: int = 0
+    """The prompt tokens of a served answer that a prefix cache must still read; 0 in ledgers that did not keep them."""
 
 
 class BankedCard(Struct, frozen=True, kw_only=True, gc=False):

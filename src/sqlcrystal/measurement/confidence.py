@@ -123,8 +123,13 @@ def _shape(sql: str | None, asked: str, dialect: str) -> tuple[float, ...]:
 # ── fitting and judging ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def fit(examples: Sequence[Example], *, penalty: float = PENALTY, fitted_on: str = "") -> Confidence:
-    """Fit the weights by penalised maximum likelihood; a trait that never varies gets none."""
+def fit(
+    examples: Sequence[Example], *, penalty: float = PENALTY, fitted_on: str = "", prior: Confidence | None = None
+) -> Confidence:
+    """Fit the weights by penalised maximum likelihood; a trait that never varies gets none.
+
+    With a prior they are drawn to its weights instead of to zero, its intercept too: few examples move it little.
+    """
     import numpy as np
     from scipy.optimize import minimize
 
@@ -133,20 +138,73 @@ def fit(examples: Sequence[Example], *, penalty: float = PENALTY, fitted_on: str
     mean, spread = values.mean(axis=0), values.std(axis=0)
     varies = spread > 1e-9
     scaled = np.where(varies, (values - mean) / np.where(varies, spread, 1.0), 0.0)
+    usual = np.array(prior.weights if prior else (0.0,) * len(TRAITS))
+    middle = np.append(usual * np.where(varies, spread, 0.0), prior.intercept + usual @ mean if prior else 0.0)
+    held = np.append(np.ones(len(TRAITS)), float(prior is not None))
 
     def loss(solution: "np.typing.NDArray[np.float64]") -> tuple[float, "np.typing.NDArray[np.float64]"]:
         margin = scaled @ solution[:-1] + solution[-1]
         residual = 1 / (1 + np.exp(-margin)) - right
-        shrunk = np.append(solution[:-1], 0.0)
+        shrunk = held * (solution - middle)
         value = np.logaddexp(0, margin).sum() - right @ margin + penalty / 2 * shrunk @ shrunk
         return float(value), np.append(scaled.T @ residual, residual.sum()) + penalty * shrunk
 
-    found = minimize(loss, np.zeros(len(TRAITS) + 1), jac=True, method="L-BFGS-B").x
-    weights = np.where(varies, found[:-1] / np.where(varies, spread, 1.0), 0.0)
+    found = minimize(loss, middle, jac=True, method="L-BFGS-B").x
+    weights = np.where(varies, found[:-1] / np.where(varies, spread, 1.0), usual)
     return Confidence(
         weights=tuple(round(float(weight), 6) for weight in weights),
         intercept=round(float(found[-1] - weights @ mean), 6),
         fitted_on=fitted_on,
+    )
+
+
+class Refit(Struct, frozen=True, kw_only=True):
+    """A model drawn from the shipped one by a team's own verdicts, and how both did on verdicts that came later."""
+
+    verdicts: int
+    tested: int = 0
+    """The later half: each verdict was foretold by a model fitted on those before it."""
+    brier_shipped: float | None = None
+    brier_refitted: float | None = None
+    error: float | None = None
+    """The calibration error, on the tested verdicts, of the model in use."""
+    in_use: bool = False
+    """Whether answers are told by the refitted model: only where it did better on the later verdicts."""
+    model: Confidence
+
+
+LEAST_VERDICTS = 20
+"""Fewer verdicts than these refit nothing."""
+EVERY_VERDICTS = 10
+"""So many new verdicts are waited for before the model is fitted again."""
+
+
+def refit(examples: Sequence[Example], *, prior: Confidence) -> Refit:
+    """Draw a model from a team's verdicts, oldest first; where it foretold the later half no better, keep the prior.
+
+    The later half is foretold in blocks, each by a model of the verdicts before it, as it would have been in service.
+    """
+    if len(examples) < LEAST_VERDICTS:
+        return Refit(verdicts=len(examples), model=prior)
+    said: list[float] = []
+    half = len(examples) // 2
+    for start in range(half, len(examples), EVERY_VERDICTS):
+        model = fit(examples[:start], prior=prior)
+        said += [model.probability(example.traits) for example in examples[start : start + EVERY_VERDICTS]]
+    later = examples[half:]
+    right = [example.right for example in later]
+    before = calibration([prior.probability(example.traits) for example in later], right)
+    after = calibration(said, right)
+    better = after.brier < before.brier
+    told = f"{prior.fitted_on}; {len(examples)} verdicts of the team"
+    return Refit(
+        verdicts=len(examples),
+        tested=len(later),
+        brier_shipped=round(before.brier, 6),
+        brier_refitted=round(after.brier, 6),
+        error=round((after if better else before).error, 6),
+        in_use=better,
+        model=fit(examples, prior=prior, fitted_on=told) if better else prior,
     )
 
 

@@ -18,6 +18,7 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
+from sqlcrystal.listening import listener
 from sqlcrystal.models.catalogue import SAMPLER, LocalWeights
 from sqlcrystal.patience import Patience, patience_of
 from sqlcrystal.types import Completion, Message, Sampling
@@ -150,6 +151,8 @@ class _StreamedReply:
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience  # taken here: llama.cpp may call back from a thread of its own
+        self._listener = listener()
+        self._raised: BaseException | None = None
         self._started = time.perf_counter()
         self._timed_out = False
         self._error: Mapping[str, Any] = {}
@@ -165,10 +168,22 @@ class _StreamedReply:
             self._text.append(choice["delta"].get("content") or "")
             self._finish_reason = choice["finish_reason"] or self._finish_reason
         self._timed_out = not self._usage and not self._patience.left
-        return self._timed_out
+        self._tell()
+        return self._timed_out or self._raised is not None
+
+    def _tell(self) -> None:
+        """Let the listener hear the text so far; what it raises ends the reply, and must not pass through llama.cpp."""
+        if self._listener is None or not self._text:
+            return
+        try:
+            self._listener("".join(self._text))
+        except BaseException as error:
+            self._raised, self._listener = error, None
 
     def completion(self, name: str) -> Completion:
         """Join the whole reply, or raise why there is none."""
+        if self._raised is not None:
+            raise self._raised
         if self._error:
             raise _refusal(name, self._error)
         if self._timed_out:

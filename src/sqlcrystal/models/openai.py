@@ -26,6 +26,7 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
+from sqlcrystal.listening import listener
 from sqlcrystal.patience import patience_of
 from sqlcrystal.types import Completion, Message, Sampling
 
@@ -109,15 +110,25 @@ class Endpoint:
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
 
-    def post(self, path: str, body: Mapping[str, Any], parse: Callable[[bytes], T]) -> T:
-        """Post until an answer parses, the attempts are used up or the deadline passes."""
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        parse: Callable[[bytes], T],
+        *,
+        heard: Callable[[], Callable[[bytes], None]] | None = None,
+    ) -> T:
+        """Post until an answer parses, the attempts are used up or the deadline passes.
+
+        `heard` makes, for each attempt anew, a hearer of the pieces of its answer as they come.
+        """
         client, content, policy = self._connect(), msgspec.json.encode(body), self.policy
         with self._free:
             patience = patience_of(policy.deadline)
             ends = time.monotonic() + patience.left
             for attempt in range(1, policy.attempts + 1):
                 try:
-                    return parse(self._send(client, path, content, ends))
+                    return parse(self._send(client, path, content, ends, heard() if heard is not None else None))
                 except TransientError as failure:
                     if attempt == policy.attempts:
                         raise failure.error from None
@@ -153,7 +164,9 @@ class Endpoint:
                 self._client = httpx.Client(headers=headers, limits=limits)
             return self._client
 
-    def _send(self, client: "httpx.Client", path: str, content: bytes, ends: float) -> bytes:
+    def _send(
+        self, client: "httpx.Client", path: str, content: bytes, ends: float, heard: Callable[[bytes], None] | None
+    ) -> bytes:
         """Make one attempt; its own time is cut at the deadline."""
         import httpx
 
@@ -163,7 +176,7 @@ class Endpoint:
         cut = time.monotonic() + allowed
         try:
             with client.stream("POST", self.base_url + path, content=content, timeout=allowed) as response:
-                answer = _read_until(response, cut)
+                answer = _read_until(response, cut, heard if response.status_code == 200 else None)
         except (httpx.TransportError, httpx.DecodingError, OSError) as error:
             now = time.monotonic()
             if now >= ends:
@@ -199,7 +212,7 @@ def bad_reply(message: str) -> TransientError:
     return TransientError(BadReply(message))
 
 
-def _read_until(response: "httpx.Response", ends: float) -> bytes:
+def _read_until(response: "httpx.Response", ends: float, heard: Callable[[bytes], None] | None) -> bytes:
     """Read the whole body, and cut the connection when time is up: a read timeout alone restarts with every byte."""
     connection = response.extensions["network_stream"].get_extra_info("socket")
 
@@ -211,7 +224,13 @@ def _read_until(response: "httpx.Response", ends: float) -> bytes:
     watchdog.daemon = True
     watchdog.start()
     try:
-        return response.read()
+        if heard is None:
+            return response.read()
+        pieces = []
+        for piece in response.iter_bytes():
+            pieces.append(piece)
+            heard(piece)
+        return b"".join(pieces)
     finally:
         watchdog.cancel()
 
@@ -288,6 +307,7 @@ class OpenAIModel:
         self.prices = settings.prices
         self.digest = endpoint_digest("openai", settings.identity or settings.base_url, settings.name, settings.extra)
         self.slots = settings.concurrency
+        self._streams = True
         self._endpoint = Endpoint(
             settings.base_url,
             api_key=settings.api_key or _usual_key(settings),
@@ -308,10 +328,27 @@ class OpenAIModel:
         }
         started = time.perf_counter()
         try:
-            reply = self._endpoint.post("/chat/completions", _without_nulls(body), _parse)
+            reply = self._streamed(body) if self._streams and listener() is not None else self._whole(body)
         except _Silence as silence:  # every attempt came back without a word, so that is the answer
             reply = silence.completion
         return msgspec.structs.replace(reply, seconds=time.perf_counter() - started)
+
+    def _whole(self, body: Mapping[str, Any]) -> Completion:
+        return self._endpoint.post("/chat/completions", _without_nulls(body), _parse)
+
+    def _streamed(self, body: Mapping[str, Any]) -> Completion:
+        """Ask for the reply in pieces, told as they come; an endpoint that refuses is asked for the whole, for good.
+
+        So is one that does not count the tokens of a stream: a whole reply has them.
+        """
+        streamed = {**body, "stream": True, "stream_options": {"include_usage": True}}
+        try:
+            reply = self._endpoint.post("/chat/completions", _without_nulls(streamed), _parse, heard=_Pieces)
+        except ModelRejected:
+            self._streams = False
+            return self._whole(body)
+        self._streams = bool(reply.prompt_tokens)
+        return reply
 
     def close(self) -> None:
         """Drop the connections."""
@@ -351,6 +388,76 @@ class _ChatReply(Struct):
 _DECODER = msgspec.json.Decoder(_ChatReply)
 
 
+class _Delta(Struct, frozen=True):
+    content: str | None = None
+
+
+class _PieceChoice(Struct):
+    delta: _Delta = _Delta()
+    finish_reason: str | None = None
+
+
+class _Piece(Struct):
+    choices: list[_PieceChoice] = []
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_PIECE_DECODER = msgspec.json.Decoder(_Piece)
+_EVENT = b"data:"
+
+
+class _Pieces:
+    """Gathers the pieces of one streamed reply, and tells who listens the text so far."""
+
+    def __init__(self, *, aloud: bool = True) -> None:
+        self._listener = listener() if aloud else None
+        self._line = b""
+        self._text: list[str] = []
+        self._finish_reason = ""
+        self._usage = _Usage()
+
+    def __call__(self, piece: bytes) -> None:
+        """Take what came, which may end anywhere."""
+        *lines, self._line = (self._line + piece).split(b"\n")
+        before = len(self._text)
+        for line in lines:
+            self._take(line.strip())
+        if self._listener is not None and len(self._text) > before:
+            self._listener("".join(self._text))
+
+    def _take(self, line: bytes) -> None:
+        event = line.removeprefix(_EVENT).strip()
+        if not line.startswith(_EVENT) or event == b"[DONE]":
+            return
+        try:
+            piece = _PIECE_DECODER.decode(event)
+        except msgspec.MsgspecError as error:
+            raise bad_reply(
+                f"a piece of the reply is none ({error}): {event[:200].decode(errors='replace')!r}"
+            ) from None
+        if piece.error is not None:
+            raise bad_reply(f"the reply ended with an error: {str(piece.error)[:300]}")
+        self._usage = piece.usage or self._usage
+        for choice in piece.choices[:1]:
+            self._text += [choice.delta.content] if choice.delta.content else []
+            self._finish_reason = choice.finish_reason or self._finish_reason
+
+    def reply(self) -> _ChatReply:
+        """Join the whole reply, as an endpoint gives it that does not stream."""
+        if not self._finish_reason:
+            raise bad_reply("the reply broke off")
+        choice = _Choice(message=_Content("".join(self._text)), finish_reason=self._finish_reason)
+        return _ChatReply(choices=[choice], usage=self._usage)
+
+
+def _joined(answer: bytes) -> _ChatReply:
+    """Read a streamed reply that has come to its end."""
+    pieces = _Pieces(aloud=False)
+    pieces(answer + b"\n")
+    return pieces.reply()
+
+
 class _Silence(BadReply):
     """A whole reply without a word in it."""
 
@@ -361,7 +468,8 @@ class _Silence(BadReply):
 
 def _parse(answer: bytes) -> Completion:
     try:
-        reply = _DECODER.decode(answer)
+        streamed = answer.lstrip().startswith((_EVENT, b":", b"event:"))
+        reply = _joined(answer) if streamed else _DECODER.decode(answer)
     except msgspec.MsgspecError as error:
         raise bad_reply(f"the answer is no completion ({error}): {answer[:200].decode(errors='replace')!r}") from None
     if not reply.choices:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sqlcrystal.bank import AnswerRecord
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.escaping import visible
-from sqlcrystal.serving.documents import DOES_NOT_RUN, Followed, Offer, UsedCard
+from sqlcrystal.serving.documents import DOES_NOT_RUN, Followed, Offer, PossibleReading, UsedCard
 from sqlcrystal.types import Cell, Episode, Row
 
 ROWS_IN_NOTEBOOK = 20
@@ -20,13 +20,17 @@ ROWS_IN_PRINT = 3
 
 
 class Event(Struct, frozen=True):
-    """One step of an answer as it happens: read, cards, sql, rows, repaired or done, with what is known by then."""
+    """One step of an answer: read, cards, writing, sql, rows, repaired or done, with what is known by then."""
 
     kind: str
     data: dict[str, Any] = {}
 
 
 Notify: TypeAlias = Callable[[Event], None]
+
+
+def unheard(_: Event) -> None:
+    """Tell nobody."""
 
 
 class ServedAnswer(Struct, frozen=True, kw_only=True):
@@ -57,6 +61,8 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     audit: bool = False
     """Chance chose it to be judged, whatever it says."""
     offer: Offer | None = None
+    readings: tuple[PossibleReading, ...] = ()
+    """Two where its views fell apart, the answer itself first; a person picks one (`Crystal.pick`)."""
     follows: Followed | None = None
     confidence: float | None = None
     """The probability of being right, from what is known without an oracle; None where nothing was worked out."""
@@ -83,13 +89,16 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
         if self.rows is None:
             return self
         shown = self.rows[:most]
-        return replace(self, rows=shown, truncated=self.row_count > len(shown))
+        readings = tuple(reading.limited(most) for reading in self.readings)
+        return replace(self, rows=shown, readings=readings, truncated=self.row_count > len(shown))
 
     def withheld(self) -> "ServedAnswer":
         """Leave out every cell, and the figures that a statement can make spell out a cell."""
         error = DOES_NOT_RUN if self.error else ""
         count = min(self.row_count, 1)
-        return replace(self, columns=(), rows=(), row_count=count, truncated=False, seconds=0.0, error=error)
+        readings = tuple(reading.withheld() for reading in self.readings)
+        answer = replace(self, columns=(), rows=(), row_count=count, truncated=False, seconds=0.0, error=error)
+        return replace(answer, readings=readings)
 
     def to_pandas(self) -> Any:
         """Give the rows as a pandas DataFrame; repeated column names stay as they are."""
@@ -122,10 +131,11 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
         """Say it shortly: the SQL, what came back, and the id; everything else are its fields."""
         if self.error or not self.sql:
             return visible(f"{self.sql or 'no SQL in the reply'}\n{self.error}\n{self.cost_line()}")
-        first = "; ".join(", ".join(map(_cell_text, row)) for row in (self.rows or ())[:ROWS_IN_PRINT])
+        first = _first(self.rows or ())
         more = "; …" if self.row_count > ROWS_IN_PRINT else ""
         rows = f"{self.row_count:,} row{'' if self.row_count == 1 else 's'}{f': {first}{more}' if first else ''}"
-        return visible(f"{self.sql}\n{rows}\n{self.cost_line()}")
+        other = f"\nor, as a second reading (pick 2):\n{self.readings[1].sql}" if self.readings else ""
+        return visible(f"{self.sql}\n{rows}\n{self.cost_line()}{other}")
 
     def _by_column(self) -> dict[str, list[Cell]]:
         return dict(zip(_told_apart(self.columns), _columns(self.columns, self.rows or ()), strict=True))
@@ -139,6 +149,9 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
         ]
         parts += [f"<p>{escape(self.words)}</p>"] * bool(self.words)
         parts.append(f"<p>{escape(self.error)}</p>" if self.error else _table(self.columns, self.rows or ()))
+        if self.readings:
+            picked = [(each.number, each.words, each.sql, _first(each.rows)) for each in self.readings]
+            parts.append(_table(("pick", "in words", "SQL", "first rows"), picked))
         if self.cards:
             used = [(card.id, card.score, card.signal, card.by, card.question) for card in self.cards]
             parts.append(_table(("card", "score", "signal", "by", "question"), used))
@@ -208,6 +221,10 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     body = "".join("<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in shown)
     more = f"<p><small>{len(rows) - len(shown):,} more rows</small></p>" if len(rows) > len(shown) else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _first(rows: Sequence[Row]) -> str:
+    return "; ".join(", ".join(map(_cell_text, row)) for row in rows[:ROWS_IN_PRINT])
 
 
 def _cell(cell: object) -> str:

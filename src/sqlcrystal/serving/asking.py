@@ -17,11 +17,12 @@ from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
 from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.databases.results import result_digest
 from sqlcrystal.errors import ModelError, SqlcrystalError, UserError
-from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served
+from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served, unheard
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
 from sqlcrystal.serving.draft import Draft, Vouched, conflict, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
+from sqlcrystal.serving.readings import Beside, second_reading
 from sqlcrystal.serving.refusing import refuse_what_asks_nothing
 from sqlcrystal.serving.solving import solve
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
@@ -62,7 +63,7 @@ def ask(
 
     After an earlier answer, the question is first read as one that stands alone, and that one is answered.
     """
-    notify = on_event or (lambda _: None)
+    notify = on_event or unheard
     started = time.perf_counter()
     opened = workspace.open(database)
     reading = _read(workspace, text, database, earlier, by=by, notify=notify)
@@ -76,7 +77,7 @@ def ask(
     if reading.follows and earlier is not None:
         record = replace(record, follows=earlier.id, asked=text.strip())
     twin = _twin(workspace, opened, draft, record, arm) if arm.both else None
-    lasting, offer = _keep(workspace, opened, draft, record, twin)
+    lasting, beside = _keep(workspace, opened, draft, record, twin)
     from sqlcrystal.serving.in_words import in_words  # whose parser is not needed before the model has answered
 
     vouched = _vouched(workspace, opened, lasting, draft)
@@ -91,7 +92,8 @@ def ask(
         adapted=draft.adapted,
         repaired=draft.repaired,
         audit=lasting.audit,
-        offer=offer,
+        offer=beside.offer,
+        readings=beside.readings,
         verdict=vouched.verdict,
         card=vouched.card,
         checked=vouched.said,
@@ -104,11 +106,13 @@ def ask(
 
 def _keep(
     workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord, twin: AnswerRecord | None
-) -> tuple[AnswerRecord, Offer | None]:
-    """The answer as the store has it from now on, with its twin, and what it offers beside; all of them or none."""
+) -> tuple[AnswerRecord, Beside]:
+    """Keep the answer with its twin, and what is shown beside it; all of them or none."""
     salt = secrets.token_hex(8)
     lasting = kept(workspace, opened, record, salt)
-    proposed = _offer(workspace, opened, draft, record)
+    beside = _offer(workspace, opened, draft, record) or second_reading(workspace, opened, draft, lasting) or Beside()
+    if beside.readings and beside.proposal is not None:
+        lasting = replace(lasting, other=beside.proposal.id)
     workspace.remember(opened)
     answers = workspace.store.answers
     if lasting.audit and answers.audited_on(lasting.at[:10], database=opened.name, question=lasting.question):
@@ -117,9 +121,9 @@ def _keep(
         answers.save(lasting, kept_trace(opened, draft.episode))
         if twin is not None:
             answers.save(kept(workspace, opened, twin, salt))
-        if proposed is not None:
-            workspace.store.decisions.propose(proposed[1])
-    return lasting, proposed[0] if proposed else None
+        if beside.proposal is not None:
+            workspace.store.decisions.propose(beside.proposal)
+    return lasting, beside
 
 
 def _read(
@@ -138,7 +142,7 @@ def _read(
 
 
 def as_question(text: str, database: str) -> Question:
-    """A question as the stages take it; its id is the same for every wording that counts as the same question."""
+    """Make a question as the stages take it; its id is the same for every wording that counts as the same question."""
     asked = CHAT_MARKS.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text.strip())
     if not asked:
         raise UserError("question: is empty")
@@ -172,9 +176,7 @@ def _draft(
 
 def draft_answer(workspace: Workspace, question: Question, *, with_memory: bool) -> Draft:
     """Answer a question and keep nothing of it: for tests."""
-    return _draft(
-        workspace, workspace.open(question.database), question, with_memory=with_memory, notify=lambda _: None
-    )
+    return _draft(workspace, workspace.open(question.database), question, with_memory=with_memory, notify=unheard)
 
 
 def _twin(
@@ -187,7 +189,7 @@ def _twin(
         return replace(shown, id=_new_id(), twin_of=shown.id, memory=other.memory, cards=(), audit=False, **_NO_COST)
     started = time.perf_counter()
     try:
-        hidden = _draft(workspace, opened, draft.question, with_memory=other.memory, notify=lambda _: None)
+        hidden = _draft(workspace, opened, draft.question, with_memory=other.memory, notify=unheard)
     except ModelError:
         return None
     record = record_of(workspace, opened, hidden, by=shown.asked_by, arm=other, seconds=time.perf_counter() - started)
@@ -231,6 +233,7 @@ def record_of(
         spread=disagreed,
         conflict=contradicted,
         confidence=draft.confidence,
+        traits=draft.traits,
         error=_error(draft),
     )
 
@@ -248,10 +251,8 @@ def _error(draft: Draft) -> str:
     return draft.execution.message if isinstance(draft.execution, Failure) else ""
 
 
-def _offer(
-    workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord
-) -> tuple[Offer, Proposal] | None:
-    """The stored query with this question's literals, where it gives another result than the model's."""
+def _offer(workspace: Workspace, opened: OpenDatabase, draft: Draft, record: AnswerRecord) -> Beside | None:
+    """Offer the stored query with this question's literals, where it gives another result than the model's."""
     if draft.replayed or not draft.retrieved or is_private(opened):
         return None
     from sqlcrystal.serving.in_words import in_words
@@ -272,7 +273,7 @@ def _offer(
         sql=adapted.sql,
         note=f"card {adapted.card.id} with {told}",
     )
-    return offer, proposal
+    return Beside(offer=offer, proposal=proposal)
 
 
 def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, draft: Draft) -> Vouched:
@@ -285,7 +286,7 @@ def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, d
 
 
 def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, wanted: bool | None) -> ServingArm:
-    """The arm of a question today; who says what they want is not drawn, and not measured."""
+    """Draw the arm of a question today; who says what they want is not drawn, and not measured."""
     if wanted is not None:
         return ServingArm(memory=wanted)
     divided = workspace.experiment(opened.name)
@@ -303,7 +304,7 @@ def draw(workspace: Workspace, opened: OpenDatabase, question: Question, *, want
 
 
 def held_out(*, seed: int, database: str, question: str, day: str, share: float) -> bool:
-    """A hash decides: the same for every process all day, drawn anew tomorrow; a larger share only adds questions."""
+    """Decide by a hash: the same for every process all day, drawn anew tomorrow; a larger share only adds questions."""
     return _drawn(str(seed), database, question_key(question), day, share=share)
 
 
@@ -331,7 +332,7 @@ class FreshMemory:
         self._memory = workspace.memory(opened)
 
     def recall(self, question: Question) -> Sequence[Retrieved]:
-        """At most k cards, best first; each quarantined card makes room for the next."""
+        """Bring at most k cards, best first; each quarantined card makes room for the next."""
         while True:
             retrieved = self._memory.recall(question)
             if all(still_runs(self._workspace, self._opened, [neighbour.card for neighbour in retrieved]).values()):
@@ -339,7 +340,7 @@ class FreshMemory:
             self._memory = self._workspace.memory(self._opened)
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
-        """As the team's memory does."""
+        """Arrange as the team's memory does."""
         return self._memory.arrange(retrieved)
 
 

@@ -19,17 +19,17 @@ class AsyncCrystal:
     """The same calls, awaited; `crystal` is the one underneath, for everything that is quick."""
 
     def __init__(self, crystal: Crystal) -> None:
-        """Over an open Crystal, which it closes."""
+        """Wrap an open Crystal, which it closes."""
         self.crystal = crystal
 
     @classmethod
     def open(cls, path: Path | str = TEAM_FILE) -> "AsyncCrystal":
-        """With the settings of a sqlcrystal.toml."""
+        """Open with the settings of a sqlcrystal.toml."""
         return cls(Crystal.open(path))
 
     @classmethod
     def over(cls, db: str | Path | None = None, **settings: Any) -> "AsyncCrystal":
-        """Without a settings file; as `Crystal.over`."""
+        """Open without a settings file; as `Crystal.over`."""
         return cls(Crystal.over(db, **settings))
 
     async def ask(
@@ -53,6 +53,12 @@ class AsyncCrystal:
     ) -> Ruling:
         """Vouch for an answer or a proposal."""
         return await self.call(self.crystal.confirm, answer, by=by, note=note, anyway=anyway)
+
+    async def pick(
+        self, answer: ServedAnswer | str, reading: int, *, by: str = "", note: str = "", anyway: bool = False
+    ) -> Ruling:
+        """Say which of an answer's two readings was meant."""
+        return await self.call(self.crystal.pick, answer, reading, by=by, note=note, anyway=anyway)
 
     async def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> Correction:
         """Give the right SQL for an answer's question."""

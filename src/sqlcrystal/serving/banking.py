@@ -105,7 +105,7 @@ def _gave_way_to_a_rule(workspace: Workspace, card: Card) -> bool:
 
 
 def new_proposal_id() -> str:
-    """An id that no answer has: those are hexadecimal."""
+    """Make an id that no answer has: those are hexadecimal."""
     return f"p-{secrets.token_hex(4)}"
 
 

@@ -34,7 +34,7 @@ def watch_with(watch: Watch) -> None:
 
 @contextmanager
 def clocked() -> Iterator[Clock]:
-    """A clock for what this thread spends outside within the block."""
+    """Clock what this thread spends outside within the block."""
     clock = Clock()
     before = _running.set(clock)
     try:
@@ -64,7 +64,7 @@ class ClockedModel:
         self._model = model
 
     def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
-        """The model's reply; no call is begun that nobody waits for."""
+        """Give the model's reply; no call is begun that nobody waits for."""
         if is_over():
             raise ModelTimeout(f"model {self.name}: the time for this answer is up")
         with _outside("model"):
@@ -93,12 +93,12 @@ class ClockedDatabase:
             return tables_of(self._database)
 
     def fingerprint(self) -> str:
-        """Of the schema."""
+        """Give that of the schema."""
         with _outside("schema"):
             return self._database.fingerprint()
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
-        """The statement's result; the engine's own time counts, reading the statement before that is ours."""
+        """Give the statement's result; the engine's own time counts, reading the statement before that is ours."""
         with _watch("statement"):
             execution = self._database.execute(sql, timeout=timeout, max_rows=max_rows)
         if (clock := _running.get()) is not None:

@@ -4,7 +4,7 @@ Every action is one of a caller, and every check of it is here or below: scope, 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from msgspec.structs import replace
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from sqlcrystal.databases.spelling import NotHeld
     from sqlcrystal.serving.learning import LearnReport, LogSource, Watch
     from sqlcrystal.serving.stories import AnswerStory, CardStory
+
+
+Said = TypeVar("Said", bound=Ruling)
 
 
 class Crystal(Worth):
@@ -177,9 +180,19 @@ class Crystal(Worth):
         person, name = self._person(by), _name(answer)
         if name.startswith(lookups.PROPOSAL_MARK):
             proposal = lookups.proposal_for(self.workspace, self.caller, name)
-            return verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note, anyway=anyway)
+            return self._ruled(verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note, anyway=anyway))
         record = self._judged(name, person)
-        return verdicts.confirm_answer(self.workspace, record, by=person, note=note, anyway=anyway)
+        return self._ruled(verdicts.confirm_answer(self.workspace, record, by=person, note=note, anyway=anyway))
+
+    def pick(
+        self, answer: ServedAnswer | str, reading: int, *, by: str = "", note: str = "", anyway: bool = False
+    ) -> Ruling:
+        """Say which of an answer's two readings was meant, 1 or 2: it becomes the card."""
+        from sqlcrystal.serving import verdicts
+
+        person = self._person(by)
+        record = self._judged(_name(answer), person)
+        return self._ruled(verdicts.pick_reading(self.workspace, record, reading, by=person, note=note, anyway=anyway))
 
     def confirm_all(self, answers: Iterable[ServedAnswer | str], *, by: str = "", note: str = "") -> list[Ruling]:
         """Vouch for several answers, all or none."""
@@ -192,7 +205,7 @@ class Crystal(Worth):
 
         person = self._person(by)
         record = self._judged(_name(answer), person)
-        given = verdicts.correct_answer(self.workspace, record, sql, by=person, note=note)
+        given = self._ruled(verdicts.correct_answer(self.workspace, record, sql, by=person, note=note))
         if not self._withholds(record.database):
             return given
         return replace(given, columns=(), rows=(), row_count=min(given.row_count, 1))
@@ -204,9 +217,9 @@ class Crystal(Worth):
         person, name = self._person(by), _name(answer)
         if name.startswith(lookups.PROPOSAL_MARK):
             proposal = lookups.proposal_for(self.workspace, self.caller, name)
-            return verdicts.reject_proposal(self.workspace, proposal, by=person, note=note)
+            return self._ruled(verdicts.reject_proposal(self.workspace, proposal, by=person, note=note))
         record = self._judged(name, person)
-        given = verdicts.reject_answer(self.workspace, record, by=person, note=note, repair=repair)
+        given = self._ruled(verdicts.reject_answer(self.workspace, record, by=person, note=note, repair=repair))
         if given.proposal is None or not self._withholds(record.database):
             return given
         # A repair looks at the data, so that its SQL may hold a cell: a model sees it as the store keeps it.
@@ -215,6 +228,14 @@ class Crystal(Worth):
         kept = self.store.decisions.proposal(given.proposal.id)
         words = in_words(self.workspace, record.database, kept.sql).words
         return given.withheld(kept.sql, words, kept.question)
+
+    def _ruled(self, ruling: Said) -> Said:
+        """Let every so many verdicts refit how sure answers are told to be."""
+        if ruling.new:
+            from sqlcrystal.serving.refit import refit_when_due
+
+            refit_when_due(self.store, ruling.database)
+        return ruling
 
     def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
         """Take a verdict back: its card leaves service."""

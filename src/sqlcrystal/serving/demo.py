@@ -121,7 +121,7 @@ class RecordedReplies:
         )
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Release nothing."""
 
 
 def _said(reply: Completion, how: str) -> Completion:

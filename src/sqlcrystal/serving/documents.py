@@ -54,6 +54,26 @@ class Offer(Struct, frozen=True, kw_only=True):
     """What the SQL does, in one sentence."""
 
 
+class PossibleReading(Struct, frozen=True, kw_only=True):
+    """One of two readings of a question: SQL that ran without a sign of trouble, in words, with its rows."""
+
+    number: int
+    """What it is picked by: 1 for the answer itself, 2 for the other."""
+    sql: str
+    words: str = ""
+    columns: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    row_count: int = 0
+
+    def limited(self, most: int) -> "PossibleReading":
+        """Leave out the rows beyond so many; `row_count` tells that there are more."""
+        return replace(self, rows=self.rows[:most])
+
+    def withheld(self) -> "PossibleReading":
+        """Leave out every cell."""
+        return replace(self, columns=(), rows=(), row_count=min(self.row_count, 1))
+
+
 class Followed(Struct, frozen=True, kw_only=True):
     """The answer before this one in its conversation, and the words that were asked; `question` is how they read."""
 

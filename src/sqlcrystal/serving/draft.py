@@ -23,20 +23,23 @@ class Draft(Struct, frozen=True, kw_only=True):
     adapted: bool = False
     repaired: bool = False
     confidence: float | None = None
+    traits: tuple[float, ...] = ()
+    other: str | None = None
+    """The SQL of a second reading."""
 
     @property
     def used(self) -> tuple[UsedCard, ...]:
-        """The cards that it leans on, as an answer names them."""
+        """List the cards that it leans on, as an answer names them."""
         return tuple(UsedCard.of(retrieved.card, retrieved.score) for retrieved in self.retrieved)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The result's columns; none for SQL that failed."""
+        """Give the result's columns; none for SQL that failed."""
         return self.execution.columns if isinstance(self.execution, Rows) else ()
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The result's rows; none for SQL that failed."""
+        """Give the result's rows; none for SQL that failed."""
         return self.execution.rows if isinstance(self.execution, Rows) else ()
 
 
@@ -54,7 +57,7 @@ LOOKED_AT = 10
 
 
 def spread(workspace: Workspace, draft: Draft, digest: str) -> float:
-    """How much this answer, the candidates tried for it and earlier answers to the question disagree, from 0 to 1."""
+    """Tell how much this answer, the candidates for it and earlier answers to the question disagree, from 0 to 1."""
     tried = draft.episode.rounds if draft.episode is not None else ()
     results = [digest, *(result_digest(turn.execution) for turn in tried)]
     if workspace.store_exists():
@@ -65,13 +68,13 @@ def spread(workspace: Workspace, draft: Draft, digest: str) -> float:
 
 
 def conflict(opened: OpenDatabase, draft: Draft, digest: str) -> float:
-    """The score of the nearest card whose result is another."""
+    """Give the score of the nearest card whose result is another."""
     found = contradicting(opened, draft, digest)
     return found.score if found is not None else 0.0
 
 
 def contradicting(opened: OpenDatabase, draft: Draft, digest: str) -> Retrieved | None:
-    """The nearest card whose result is another; a question with other literals is no contradiction."""
+    """Find the nearest card whose result is another; a question with other literals is no contradiction."""
     if draft.replayed or draft.sql is None or opened.entry.values == "never":
         return None
     for retrieved in draft.retrieved:

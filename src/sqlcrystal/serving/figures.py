@@ -17,11 +17,12 @@ class ValueFigure(Struct, frozen=True):
 
 def figures(value: Value) -> tuple[ValueFigure, ...]:
     """Lift, its bounds and its audit where there are any, flips, cost and break-even."""
-    return (_lift(value), *_beyond(value), _flips(value), _cost(value), _break_even(value))
+    spent = (_flips(value), _cost(value), _break_even(value))
+    return (_lift(value), *_beyond(value), *spent, *_readings(value), *_confidence(value))
 
 
 def arms(value: Value) -> list[tuple[str, str, str]]:
-    """Both arms side by side: what is compared, with memory, without."""
+    """Set both arms side by side: what is compared, with memory, without."""
     with_memory, without = value.arms["with_memory"], value.arms["without_memory"]
     return [
         ("right, of verdicts", _percent(value.with_memory), _percent(value.without_memory)),
@@ -104,6 +105,30 @@ def _break_even(value: Value) -> ValueFigure:
         return ValueFigure(name, "nothing", f"memory saves {-(value.overhead_tokens or 0):,.0f} tokens an answer")
     money = f"{value.cost_per_right_answer:,.4f} in money: " if value.cost_per_right_answer else ""
     return ValueFigure(name, f"{value.tokens_per_right_answer:,.0f} tokens", f"{money}it pays where one is worth more")
+
+
+def _readings(value: Value) -> tuple[ValueFigure, ...]:
+    """Tell how often a person was asked which of two readings they meant, and what they said."""
+    given = value.readings
+    if given is None or not given.asked:
+        return ()
+    waiting = given.asked - given.first - given.second - given.neither
+    picks = f"the first picked {given.first}, the second {given.second}, neither {given.neither}; {waiting} wait"
+    return (ValueFigure("Two readings", f"{given.share:.1f} %", f"of all answers, {given.asked:,}: {picks}"),)
+
+
+def _confidence(value: Value) -> tuple[ValueFigure, ...]:
+    """Tell how well the told confidence keeps its word on the team's own verdicts."""
+    name, held = "Confidence", value.confidence
+    if held is None or not held.verdicts:
+        return ()
+    if held.brier_shipped is None or held.brier_refitted is None or held.error is None:
+        return (ValueFigure(name, "as shipped", f"{held.needed} more verdicts, and the team's own refit it"),)
+    before, after = held.brier_shipped, held.brier_refitted
+    how = f"Brier score {after:.3f}, as shipped {before:.3f}, over the later {held.tested} of {held.verdicts} verdicts"
+    kept = "" if held.in_use else "; a refit did no better, so the shipped one is kept"
+    figure = "refitted" if held.in_use else "as shipped"
+    return (ValueFigure(name, figure, f"{how}; off by {100 * held.error:.1f} points on average{kept}"),)
 
 
 def _percent(number: float | None) -> str:

@@ -89,7 +89,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     @property
     def unjudged(self) -> float:
-        """The share of drawn answers, in percent, whose verdict is missing and would tell."""
+        """Give the share of drawn answers, in percent, whose verdict is missing and would tell."""
         return 0.0 if self.worst is None else self.worst.unjudged
 
 
@@ -147,7 +147,7 @@ def accuracy(seen: Sequence[Observation], *, memory: bool) -> float | None:
 
 
 def _missing(evidence: Evidence, without: float | None, effect_pp: float) -> tuple[int | None, float]:
-    """How many more verdicts it takes, and for which lift: a smaller one where those for the first are already in."""
+    """Count the verdicts it still takes, and for which lift: a smaller one where those for the first are already in."""
     seen, drawn = evidence.seen, evidence.drawn
     if not drawn:
         return None, effect_pp
@@ -270,7 +270,7 @@ class Flips(Struct, frozen=True):
 
 
 def observations(judged: Iterable[Judged]) -> list[Observation]:
-    """One for every question, day and arm, in the order of their first verdicts; only where chance chose the arm."""
+    """Make one for every question, day and arm, by their first verdicts; only where chance chose the arm."""
     groups: dict[tuple[str, str, bool, float], list[Judged]] = defaultdict(list)
     for verdict in judged:
         if verdict.share > 0:
@@ -288,7 +288,7 @@ def observations(judged: Iterable[Judged]) -> list[Observation]:
 
 
 def tallies(seen: Sequence[Observation]) -> list[Tally]:
-    """The observations counted, one tally for each share that was held out, by one arm or by both."""
+    """Count the observations, one tally for each share that was held out, by one arm or by both."""
     return list(_by_share(seen).values())
 
 
@@ -307,7 +307,7 @@ def _tally(seen: Sequence[Observation]) -> Tally:
 
 
 def flips(judged: Iterable[Judged]) -> Flips:
-    """Questions judged in both arms, or confirmed where the other arm's hidden answer gave other rows."""
+    """Count questions judged in both arms, or confirmed where the other arm's hidden answer gave other rows."""
     known: dict[str, dict[bool, bool]] = defaultdict(dict)
     for verdict in judged:
         arms = known[verdict.answer if verdict.question_key == FORGOTTEN else verdict.question_key]

@@ -127,7 +127,7 @@ def _patience(way: Way, pace: float) -> str:
 
 
 def _round(number: int) -> int:
-    """Two digits are as much as such a figure can say."""
+    """Round to two digits, which are as much as such a figure can say."""
     return round(number, 2 - len(str(number)))
 
 
@@ -139,7 +139,7 @@ def _weeks(needed: int, pace: float) -> str:
 
 
 def _verdicts_a_week(workspace: Workspace, database: str) -> float:
-    """The pace of the latest four weeks; 0 where there was none, or no more than a day of it."""
+    """Give the pace of the latest four weeks; 0 where there was none, or no more than a day of it."""
     if not workspace.store_exists():
         return 0.0
     since = datetime.now(UTC) - timedelta(days=RECENT_DAYS)

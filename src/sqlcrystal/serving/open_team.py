@@ -70,17 +70,17 @@ class OpenTeam:
 
     @property
     def store(self) -> "Store":
-        """The store behind it, for programs of the team's own; interfaces do not reach for it."""
+        """Give the store behind it, for programs of the team's own; interfaces do not reach for it."""
         return self.workspace.store
 
     @property
     def prices(self) -> Prices:
-        """The prices of tokens."""
+        """Give the prices of tokens."""
         return self.workspace.team.prices
 
     @property
     def model_spec(self) -> str | Mapping[str, Any]:
-        """The model as the settings name it."""
+        """Give the model as the settings name it."""
         return self.workspace.team.model
 
     def model_name(self) -> str:

@@ -53,7 +53,7 @@ class TestResult(Struct, frozen=True, kw_only=True):
 
 
 def read_tests(path: Path) -> list[OwnTest]:
-    """The tests of a YAML file, or one line about what is wrong with it."""
+    """Read the tests of a YAML file, or say in one line what is wrong with it."""
     import yaml
 
     try:
@@ -116,7 +116,7 @@ def _why(draft: Draft, wanted: tuple[Row, ...], *, ordered: bool) -> str:
 
 
 def junit(results: Iterable[TestResult], *, suite: str) -> bytes:
-    """The results as JUnit XML: a test fails when its answer with memory is wrong."""
+    """Write the results as JUnit XML: a test fails when its answer with memory is wrong."""
     outcomes = list(results)
     counts = {"tests": str(len(outcomes)), "failures": str(sum(not outcome.right for outcome in outcomes))}
     root = ElementTree.Element("testsuite", {"name": suite, "errors": "0", "skipped": "0", **counts})
@@ -138,7 +138,7 @@ def junit(results: Iterable[TestResult], *, suite: str) -> bytes:
 
 
 def _printable(text: str) -> str:
-    """Text without the control characters that XML cannot hold."""
+    """Take out the control characters that XML cannot hold."""
     return "".join(character for character in text if character.isprintable() or character in "\n\t")
 
 

@@ -29,7 +29,7 @@ class Exchanged(NamedTuple):
 
 
 def exchange(card: Card, question: str, dialect: str) -> Exchanged | None:
-    """The card's query for a question that differs from the card's in parameters only; None for any other question."""
+    """Give the card's query for a question that differs in parameters only; None for any other question."""
     changed = other_values(card, question, dialect)
     if not changed:
         return None
@@ -43,7 +43,7 @@ def exchange(card: Card, question: str, dialect: str) -> Exchanged | None:
 
 
 def other_values(card: Card, question: str, dialect: str) -> tuple[tuple[str, str], ...]:
-    """Which values of the card's question and query stand for which in a question that is the same but for them."""
+    """Tell which values of the card's question stand for which in a question that is the same but for them."""
     form = _form(card.sql, card.question.text, dialect)
     found = None if form is None else between(form.parts, _plain(question))
     if form is None or found is None:
@@ -96,7 +96,7 @@ def _plain(text: str) -> str:
 
 
 def _parameters(query: exp.Expr, asked: str) -> list[str]:
-    """The literals of a query as its question writes them, in the order the question names them."""
+    """List the literals of a query as its question writes them, in the order the question names them."""
     starts: dict[str, int] = {}
     for literal in query.find_all(exp.Literal):
         for value in _values(literal):
@@ -118,7 +118,7 @@ def _values(literal: exp.Literal) -> Iterator[str]:
 
 
 def _parts(asked: str, parameters: list[str]) -> tuple[Part, ...]:
-    """A question in pieces: a gap for each parameter, and the same again where one is named once more at the end."""
+    """Cut a question: a gap for each parameter, and the same again where one is named once more at the end."""
     parts: list[Part] = []
     rest = asked
     for value in parameters:

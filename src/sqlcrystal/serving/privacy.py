@@ -23,7 +23,7 @@ def is_private(opened: OpenDatabase) -> bool:
 
 
 def kept(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, salt: str) -> AnswerRecord:
-    """An answer as the store may have it; the question as it was spoken stays in this process's memory only."""
+    """Give an answer as the store may have it; the question as spoken stays in this process's memory only."""
     if not is_private(opened):
         return record
     workspace.hear(record.id, record.question)
@@ -40,6 +40,7 @@ def kept(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, salt:
         result_digest=digest,  # of a few rows it could be guessed, so it compares within one answer only
         error="does not run" if record.error else "",
         trouble=None,  # that a count is zero is a value
+        traits=(),  # which tell that, too
     )
 
 
@@ -51,7 +52,7 @@ def runs_as_kept(record: AnswerRecord, sql: str) -> bool:
 
 
 def kept_trace(opened: OpenDatabase, episode: Episode | None) -> Episode | None:
-    """Tell how an answer came about is kept only where values may be."""
+    """Keep how an answer came about only where values may be."""
     return None if is_private(opened) else episode
 
 
@@ -109,7 +110,7 @@ def kept_edit(
 
 
 def kept_proposal(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, proposal: Proposal) -> Proposal:
-    """A proposal without values."""
+    """Take the values out of a proposal."""
     if not is_private(opened):
         return proposal
     if proposal.question:
@@ -128,14 +129,14 @@ def masked_like(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord
 
 
 def masked_query(opened: OpenDatabase, question: str, sql: str | None, *, runs: bool = True) -> "Masked":
-    """A question and its query without values; of a query that does not run, functions may be anybody's words."""
+    """Take the values out of a question and its query; if that does not run, functions may be anybody's words."""
     from sqlcrystal.databases.masks import mask
 
     return mask(question, sql, dialect=opened.database.dialect, names=schema_names(opened), runs=runs)
 
 
 def schema_names(opened: OpenDatabase) -> frozenset[str]:
-    """The names of a database's tables, columns and types; not its comments, defaults and checks, which hold values."""
+    """Name a database's tables, columns and types; not its comments, defaults and checks, which hold values."""
     names: set[str] = set()
     for table in opened.presenter.tables():
         parts = table.name.split(".")
@@ -154,7 +155,7 @@ class FilledMemory:
         self._site = opened
 
     def recall(self, question: Question) -> Sequence[Retrieved]:
-        """As the other memory does, filled where that is possible."""
+        """Recall as the other memory does, filled where that is possible."""
         recalled = self._memory.recall(question)
         return [
             replace(retrieved, card=filled(retrieved.card, question, self._site.database.dialect))
@@ -162,12 +163,12 @@ class FilledMemory:
         ]
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
-        """As the other memory does."""
+        """Arrange as the other memory does."""
         return self._memory.arrange(retrieved)
 
 
 def filled(card: Card, question: Question, dialect: str) -> Card:
-    """A masked card with the values of a question that differs from its own in nothing else."""
+    """Fill a masked card with the values of a question that differs from its own in nothing else."""
     from sqlcrystal.databases.masks import filled_sql, is_masked
     from sqlcrystal.serving.parameters import exchange
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from sqlcrystal.bank import AnswerRecord, Scope
 from sqlcrystal.serving import lookups
 from sqlcrystal.serving.answers import ServedAnswer
@@ -49,7 +51,15 @@ class ReachedTeam(OpenTeam):
         return self.caller.is_model and self.workspace.keeps_no_values(database)
 
     def _shown(self, answer: ServedAnswer) -> ServedAnswer:
-        return answer.withheld() if self._withholds(answer.database) else answer
+        if not self._withholds(answer.database):
+            return answer
+        if answer.repaired:  # a value may have been spelled as it is stored: a model sees the SQL as the store keeps it
+            from sqlcrystal.serving.in_words import in_words
+
+            sql = self.store.answers.get(answer.id).sql
+            words = in_words(self.workspace, answer.database, sql).words
+            answer = replace(answer, sql=sql, words=words, unasked=())
+        return answer.withheld()
 
     def _past(self, records: Iterable[AnswerRecord]) -> list[PastAnswer]:
         verdict = self.store.answers.verdict

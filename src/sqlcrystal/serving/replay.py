@@ -22,7 +22,7 @@ class Adaptation(Struct, frozen=True, kw_only=True):
 
 
 def replay(workspace: Workspace, opened: OpenDatabase, question: Question) -> Draft | None:
-    """The stored solution of this very question, or of one that differs in a parameter that was confirmed before."""
+    """Find the stored solution of this very question, or of one that differs in a parameter that was confirmed."""
     if not workspace.store_exists():
         return None
     fingerprint = opened.database.fingerprint()
@@ -42,7 +42,7 @@ def replay(workspace: Workspace, opened: OpenDatabase, question: Question) -> Dr
 def adaptation(
     opened: OpenDatabase, question: Question, cards: Sequence[Card], *, fingerprint: str
 ) -> Adaptation | None:
-    """The nearest of these cards that differs in literals only, if its query runs with the new ones.
+    """Find the nearest of these cards that differs in literals only, if its query runs with the new ones.
 
     A literal that its column never holds is none to exchange: what was vouched for would answer nothing.
     """

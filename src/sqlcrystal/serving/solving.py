@@ -2,23 +2,41 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from time import monotonic
 
 import msgspec
 
 from sqlcrystal import pipeline
 from sqlcrystal.errors import ModelError
+from sqlcrystal.listening import overheard
 from sqlcrystal.pipeline import Memory
-from sqlcrystal.protocols import Check, Database, Solver, Source
-from sqlcrystal.serving.answers import Event, Notify
+from sqlcrystal.protocols import Check, Database, LanguageModel, Solver, Source
+from sqlcrystal.serving.answers import Event, Notify, unheard
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import UsedCard
 from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
+from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.presentation import Excerpt
 from sqlcrystal.solving.solver import SingleShot
-from sqlcrystal.types import Attempt, Card, Effort, Episode, Execution, Failure, Question, Retrieved, Rows
+from sqlcrystal.types import (
+    Attempt,
+    Card,
+    Completion,
+    Effort,
+    Episode,
+    Execution,
+    Failure,
+    Message,
+    Question,
+    Retrieved,
+    Rows,
+    Sampling,
+)
 
 SHOWN_ROWS = 100
+TOLD_EVERY = 0.05
+"""Seconds between two looks at SQL that is being written."""
 
 
 def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, memory: Memory, notify: Notify) -> Draft:
@@ -27,13 +45,14 @@ def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, mem
     served = pipeline.serve(
         question,
         memory=_WatchedMemory(memory, notify),
-        solver=_WatchedSolver(_solver(workspace, opened, question, database), notify),
+        solver=_WatchedSolver(_solver(workspace, opened, question, database, notify), notify),
         source=_LenientSource(lambda: _source(workspace, opened, database)),
         database=database,
         sound=lambda sql: _looks_sound(sql, database),
         on_draft=lambda draft: notify(_result("rows", draft.attempt.sql, draft.execution)),
     )
     attempt, effort, sql = served.answer.attempt, served.effort, served.sql
+    known = _traits(served, database) if opened.entry.choice == "agreement" else ()
     draft = Draft(
         question=question,
         sql=sql,
@@ -42,16 +61,22 @@ def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, mem
         calls=(*attempt.calls, *(call for spent in effort.rounds for call in spent.calls)),
         episode=effort.episode or _as_given(attempt, effort, sql),
         repaired=sql != attempt.sql,
-        confidence=_confidence(served, database) if opened.entry.choice == "agreement" else None,
+        confidence=_confidence(workspace, opened, known) if known else None,
+        traits=known,
+        other=served.other,
     )
     if draft.repaired:
         notify(_result("repaired", sql, draft.execution))
     return draft
 
 
-def _solver(workspace: Workspace, opened: OpenDatabase, question: Question, database: Database) -> Solver:
+def _solver(
+    workspace: Workspace, opened: OpenDatabase, question: Question, database: Database, notify: Notify
+) -> Solver:
     """Make the solver as the settings of the database say: which answers it chooses between, and how."""
-    model = ClockedModel(workspace.model)
+    model: LanguageModel = ClockedModel(workspace.model)
+    if notify is not unheard:
+        model = _FirstAloud(model, notify)
     full = SingleShot(model, database, header_of=_header)
     if opened.entry.choice == "none":
         return full
@@ -66,12 +91,24 @@ def _solver(workspace: Workspace, opened: OpenDatabase, question: Question, data
     return Consensus(full, bare, database, lenient=True)
 
 
-def _confidence(served: pipeline.Served, database: Database) -> float | None:
-    """Work out how sure the answer is, where it was chosen among several views or is the query of a card."""
-    from sqlcrystal.measurement.confidence import shipped, traits
+def _traits(served: pipeline.Served, database: Database) -> tuple[float, ...]:
+    """Tell what bears on an answer's being right, where it was chosen among several views or is the query of a card."""
+    if served.sql is None or not (served.answer.attempt.views or served.answer.retrieved):
+        return ()
+    from sqlcrystal.measurement.confidence import traits
 
-    told = served.sql is not None and (served.answer.attempt.views or served.answer.retrieved)
-    return round(shipped().probability(traits(served, database)), 4) if told else None
+    return traits(served, database)
+
+
+def _confidence(workspace: Workspace, opened: OpenDatabase, known: tuple[float, ...]) -> float:
+    """Work out how sure an answer with these traits is, by the team's own verdicts where they refitted the model."""
+    if workspace.store_exists():
+        from sqlcrystal.serving.refit import model_of
+
+        return round(model_of(workspace.store, opened.name).probability(known), 4)
+    from sqlcrystal.measurement.confidence import shipped
+
+    return round(shipped().probability(known), 4)
 
 
 def _looks_sound(sql: str, database: Database) -> bool:
@@ -134,7 +171,7 @@ class _LenientSource:
 
 
 def _as_given(attempt: Attempt, effort: Effort, sql: str | None) -> Episode:
-    """The answer as it stands, with what was tried; a first answer that stands is called a success when confirmed."""
+    """Give the answer as it stands, with what was tried; a first answer that stands is a success when confirmed."""
     source = effort.source if sql != attempt.sql else "success"
     return Episode(attempt=attempt, source=source, sql=sql or "", rounds=effort.rounds)
 
@@ -162,11 +199,11 @@ class OnceEach:
         return self._schema
 
     def fingerprint(self) -> str:
-        """Of the whole schema."""
+        """Give that of the whole schema."""
         return self._database.fingerprint()
 
     def execute(self, sql: str, *, timeout: float = 30.0, max_rows: int = 100_000) -> Execution:
-        """The statement's result, from the database the first time."""
+        """Give the statement's result, from the database the first time."""
         key = (sql, timeout, max_rows)
         if key not in self._known:
             self._known[key] = self._database.execute(sql, timeout=timeout, max_rows=max_rows)
@@ -191,6 +228,38 @@ class _WatchedMemory:
 
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
         return self._memory.arrange(retrieved)
+
+
+class _FirstAloud:
+    """A model whose first reply is told while it is written: that is the answer, unless another view replaces it."""
+
+    def __init__(self, model: LanguageModel, notify: Notify) -> None:
+        self.name, self.digest, self.slots = model.name, model.digest, model.slots
+        self._model = model
+        self._notify = notify
+        self._told = False
+        self._sql: str | None = None
+        self._next = 0.0
+
+    def chat(self, messages: Sequence[Message], *, sampling: Sampling) -> Completion:
+        if self._told:
+            return self._model.chat(messages, sampling=sampling)
+        self._told = True
+        with overheard(self._hear):
+            return self._model.chat(messages, sampling=sampling)
+
+    def _hear(self, text: str) -> None:
+        """Tell the SQL that stands in a reply so far, not more often than anybody can read."""
+        now = monotonic()
+        if now < self._next:
+            return
+        sql = extract_sql(text)
+        if sql and sql != self._sql:
+            self._sql, self._next = sql, now + TOLD_EVERY
+            self._notify(Event("writing", {"sql": sql}))
+
+    def close(self) -> None:
+        self._model.close()
 
 
 class _WatchedSolver:

@@ -16,6 +16,7 @@ from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard, Wa
 from sqlcrystal.serving.in_words import in_words, silent, teller
 from sqlcrystal.serving.lookups import known_card
 from sqlcrystal.serving.privacy import runs_as_kept
+from sqlcrystal.serving.readings import kept_readings
 from sqlcrystal.serving.workspace import Workspace, without_password
 from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.telling.query import Told
@@ -192,6 +193,7 @@ def answer_as_given(workspace: Workspace, record: AnswerRecord) -> ServedAnswer:
         trace=trace,
         words=told.words,
         unasked=told.unasked,
+        readings=kept_readings(workspace, record) if standing is None else (),
     )
 
 

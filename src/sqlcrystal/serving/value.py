@@ -1,11 +1,12 @@
 """The worth of memory in service: the live lift, its cost, the cards that earn it, and whether that is known yet."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from sqlcrystal.bank import Store
+from sqlcrystal.bank import Store, Verdict
 from sqlcrystal.bank.records import CardEffect, Traffic
 from sqlcrystal.config import Prices
 from sqlcrystal.measurement.live import MATTERS_PP, LiveLift, Tally, VerdictSelection, live_lift
@@ -20,6 +21,7 @@ from sqlcrystal.serving.lift import (
     rounded,
     tallies,
 )
+from sqlcrystal.serving.refit import TeamConfidence, team_confidence
 
 LOOKS = 60
 
@@ -46,6 +48,19 @@ class CardValue(Struct, frozen=True, kw_only=True):
     effect_pp: float | None
     effect_ci_pp: tuple[float, float] | None
     says: str
+
+
+class ReadingsValue(Struct, frozen=True, kw_only=True):
+    """How often an answer was given as two readings, and which of them people picked."""
+
+    asked: int
+    share: float
+    """Percent of all answers."""
+    first: int
+    """Picks of the answer itself."""
+    second: int
+    """Picks of the other reading: the answer alone would have been wrong."""
+    neither: int
 
 
 class Value(Struct, frozen=True, kw_only=True):
@@ -94,12 +109,16 @@ class Value(Struct, frozen=True, kw_only=True):
     cost_per_right_answer: float | None
     """The break-even: memory pays where one more right answer is worth more than this."""
     cards: tuple[CardValue, ...]
+    readings: ReadingsValue | None = None
+    """How often answers were given as two readings."""
+    confidence: TeamConfidence | None = None
+    """How well the told confidence keeps its word on the team's own verdicts."""
 
 
 def values(
     store: Store, *, prices: Prices, database: str | None = None, effect_pp: float | None = None, since: str = ""
 ) -> list[Value]:
-    """Every database that was asked, or the one named."""
+    """Value every database that was asked, or the one named."""
     asked = {arm.database for arm in store.answers.traffic(database=database, since=since)}
     wanted = MATTERS_PP if effect_pp is None else effect_pp
     return [_value(store, name, prices, wanted=wanted, since=since) for name in sorted(asked)]
@@ -136,8 +155,23 @@ def _value(store: Store, name: str, prices: Prices, *, wanted: float, since: str
         cost=round(sum(_cost(arm, prices) for arm in traffic), 6),
         measuring_tokens=sum(_tokens(arm) for arm in hidden),
         cards=_cards(store.answers.effects(name), seen),
+        readings=_readings(store, name, answers, since),
+        confidence=team_confidence(store, name),
         **measured(evidence, wanted),
         **_break_even(_both_arms(arms, hidden), evidence.lift, prices),
+    )
+
+
+def _readings(store: Store, name: str, answers: int, since: str) -> ReadingsValue:
+    given = store.answers.with_readings(name, since=since)
+    standing = [(record, store.decisions.standing(record.id)) for record in given]
+    picked = Counter((said.verdict, said.proposal == record.other) for record, said in standing if said is not None)
+    return ReadingsValue(
+        asked=len(given),
+        share=round(100 * len(given) / answers, 2),
+        first=picked[Verdict.CONFIRMED, True] + picked[Verdict.CONFIRMED, False],
+        second=picked[Verdict.CORRECTED, True],
+        neither=picked[Verdict.CORRECTED, False] + picked[Verdict.REJECTED, False] + picked[Verdict.REJECTED, True],
     )
 
 
@@ -166,7 +200,7 @@ def _arm(arm: Traffic | None, prices: Prices) -> ArmValue:
 
 
 def _both_arms(shown: dict[bool, Traffic], hidden: Iterable[Traffic]) -> dict[bool, list[Traffic]]:
-    """All that each arm answered, shown or not."""
+    """Gather all that each arm answered, shown or not."""
     parts: dict[bool, list[Traffic]] = {memory: [arm] for memory, arm in shown.items()}
     for arm in hidden:
         if arm.calls:  # an answer that was not asked for a second time took nothing and tells nothing
@@ -195,7 +229,7 @@ def _break_even(parts: dict[bool, list[Traffic]], lift: LiveLift, prices: Prices
 
 
 def _cards(effects: Iterable[CardEffect], seen: Sequence[Observation]) -> tuple[CardValue, ...]:
-    """Each card that was judged, the most harmful first, then the most useful."""
+    """Value each card that was judged, the most harmful first, then the most useful."""
     without = [observation.right for observation in seen if not observation.memory]
     effects_of_cards = [_card(effect, sum(without), len(without)) for effect in effects]
     order = {"harms": 0, "earns": 1, "unclear": 2}

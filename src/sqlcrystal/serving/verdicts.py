@@ -8,7 +8,7 @@ from sqlcrystal.admission.verifiers import UserConfirmation
 from sqlcrystal.bank import AnswerRecord, Proposal, Verdict, question_key
 from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.databases.results import result_digest
-from sqlcrystal.databases.symptoms import symptoms
+from sqlcrystal.databases.symptoms import strange_values, symptoms
 from sqlcrystal.errors import Contradicted, ModelError, RecordingMiss, UserError
 from sqlcrystal.pipeline import admit
 from sqlcrystal.serving.asking import as_question
@@ -18,7 +18,9 @@ from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result
 from sqlcrystal.serving.draft import LOOKED_AT, NEAR, Draft, contradicting
 from sqlcrystal.serving.in_words import in_words
 from sqlcrystal.serving.lookups import known_card
+from sqlcrystal.serving.parameters import exchange
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like, masked_query
+from sqlcrystal.serving.readings import other_proposal
 from sqlcrystal.serving.solving import OnceEach, mend, presented
 from sqlcrystal.serving.stories import turns_until
 from sqlcrystal.serving.threads import read_noted
@@ -26,7 +28,7 @@ from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving.following import Reading
 from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.timestamps import timestamp
-from sqlcrystal.types import Attempt, CardId, CardStatus, Episode, Failure, Rows
+from sqlcrystal.types import Attempt, CardId, CardStatus, Episode, Failure, Question, Retrieved, Rows
 from sqlcrystal.writing.card import Verbatim
 
 NUMBER = re.compile(r"\d+")
@@ -40,7 +42,23 @@ def confirm_answer(
         raise UserError(f"answer {record.id}: there is nothing to confirm, its SQL does not run; give the right SQL")
     if not anyway:
         _ask_first(workspace, record, record.id, record.sql)
-    return _bank(workspace, record, _episode(workspace, record), by=by, note=note, verdict=Verdict.CONFIRMED)
+    episode, verdict = _episode(workspace, record), Verdict.CONFIRMED
+    # With two readings it was chosen before the other, which is decided on with it and kept as not chosen.
+    return _bank(workspace, record, episode, by=by, note=note, verdict=verdict, proposal=record.other)
+
+
+def pick_reading(
+    workspace: Workspace, record: AnswerRecord, number: int, *, by: str, note: str = "", anyway: bool = False
+) -> Ruling:
+    """Say which of two readings was meant: it becomes the card of the question, the other is kept as not chosen."""
+    other = other_proposal(workspace, record)
+    if other is None:
+        raise UserError(f"answer {record.id}: it was given as one reading; confirm or reject it")
+    if number not in (1, 2):
+        raise UserError(f"reading: no {number} here; choose from 1, 2")
+    if number == 1:
+        return confirm_answer(workspace, record, by=by, note=note, anyway=anyway)
+    return confirm_proposal(workspace, other, by=by, note=note, anyway=anyway)
 
 
 def confirm_proposal(
@@ -48,7 +66,8 @@ def confirm_proposal(
 ) -> Ruling:
     """Vouch for what a repair proposed: it becomes a card in place of the answer, of the question that was meant."""
     record = workspace.store.answers.get(proposal.answer)
-    episode = proposal.episode or replace(_episode(workspace, record), source="adapted", sql=proposal.sql, rounds=())
+    source = "reading" if proposal.id == record.other else "adapted"
+    episode = proposal.episode or replace(_episode(workspace, record), source=source, sql=proposal.sql, rounds=())
     record, episode = _about(record, episode, proposal.question)
     if not anyway:
         _ask_first(workspace, record, proposal.id, proposal.sql)
@@ -75,22 +94,35 @@ def _ask_first(workspace: Workspace, record: AnswerRecord, name: str, sql: str) 
     recalled = workspace.retriever_of(opened.name).retrieve(question, workspace.bank, k=LOOKED_AT)
     before = [turn.question for turn in turns_until(workspace, workspace.store.answers.get(record.id))]
     known = {question_key(text) for text in (question.text, *before)}
-    near = tuple(
-        each
-        for each in recalled
-        if question_key(each.card.question.text) not in known
-        and NUMBER.findall(each.card.question.text) == NUMBER.findall(question.text)  # another number, another question
-    )
-    if not near or near[0].score < NEAR:
+    others = (each for each in recalled if question_key(each.card.question.text) not in known and each.score >= NEAR)
+    near = {each.card.id: _as_if_asked(opened, each, question) for each in others}
+    said = tuple(each for each in near.values() if each is not None)
+    if not said:
         return
     execution = opened.database.execute(sql)
-    draft = Draft(question=question, sql=sql, execution=execution, retrieved=near)
+    draft = Draft(question=question, sql=sql, execution=execution, retrieved=said)
     other = contradicting(opened, draft, result_digest(execution)) if isinstance(execution, Rows) else None
     if other is not None:
+        about = next(each.card for each in recalled if each.card.id == other.card.id)
+        put = "" if about.sql == other.card.sql else ", with the values of this question,"
         raise Contradicted(
-            f"{name}: card {other.card.id} is near ({other.score:.2f}) and gives other rows for "
-            f"“{other.card.question.text}”; confirm anyway if both are right"
+            f"{name}: card {about.id} is near ({other.score:.2f}) and gives other rows{put} for "
+            f"“{about.question.text}”; confirm anyway if both are right"
         )
+
+
+def _as_if_asked(opened: OpenDatabase, near: Retrieved, question: Question) -> Retrieved | None:
+    """Give a near card as it would answer this question: with its values where it differs in nothing else.
+
+    None where its question names other numbers, or values that no column holds: then it says nothing of this one.
+    """
+    exchanged = exchange(near.card, question.text, opened.database.dialect)
+    if exchanged is None:
+        same = NUMBER.findall(near.card.question.text) == NUMBER.findall(question.text)
+        return near if same else None
+    if any(strange_values(exchanged.sql, opened.database)):
+        return None
+    return replace(near, card=replace(near.card, sql=exchanged.sql, question=question))
 
 
 def correct_answer(workspace: Workspace, record: AnswerRecord, sql: str, *, by: str, note: str = "") -> Correction:

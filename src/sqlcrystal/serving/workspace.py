@@ -72,12 +72,12 @@ class Workspace:
     # ── databases ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def names(self) -> list[str]:
-        """Every database that can be asked: of the settings and this session, and where none are, of the store."""
+        """Name every database that can be asked: of the settings and this session, and where none are, of the store."""
         named = [*self.team.databases, *self._named_here]
         return named or [place.database for place in self.known_places()]
 
     def choose(self, name: str | None) -> str:
-        """The database that is meant: the one named, or else the only one there is."""
+        """Find the database that is meant: the one named, or else the only one there is."""
         if name and (name in self.names() or self._place(name)):
             return name
         if name and is_location(name):
@@ -114,7 +114,7 @@ class Workspace:
         return own_name
 
     def open(self, name: str) -> OpenDatabase:
-        """A database by its name, opened once."""
+        """Give a database by its name, opened once."""
         return self._open_databases.get(name, lambda: self._opened_now(name))
 
     def remember(self, opened: OpenDatabase) -> None:
@@ -180,7 +180,7 @@ class Workspace:
 
     @property
     def model(self) -> LanguageModel:
-        """The team's model; its weights are read on its first call."""
+        """Give the team's model; its weights are read on its first call."""
         if self._given_model is not None:
             return self._given_model
         with self._lock:
@@ -243,14 +243,14 @@ class Workspace:
                 self._heard.pop(next(iter(self._heard)))
 
     def heard(self, answer: str) -> str:
-        """A question as it was spoken; nothing where that is no longer known."""
+        """Give a question as it was spoken; nothing where that is no longer known."""
         return self._heard.get(answer, "")
 
     # ── store and people ─────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def store(self) -> "Store":
-        """The store, made if it is not there."""
+        """Give the store, made if it is not there."""
         with self._lock:
             if self._store is None:
                 from sqlcrystal.bank import Store
@@ -260,7 +260,7 @@ class Workspace:
 
     @property
     def bank(self) -> Bank:
-        """The cards; a store that is not there yet has none, and is not made by looking."""
+        """Give the cards; a store that is not there yet has none, and is not made by looking."""
         return self.store.bank if self.store_exists() else FrozenBank(())
 
     def store_exists(self) -> bool:
@@ -335,7 +335,7 @@ def is_gone(url: str) -> bool:
 
 
 def absolute(url: str) -> str:
-    """A location that means the same from every folder."""
+    """Write a location so that it means the same from every folder."""
     for scheme in FILE_SCHEMES:
         if url.startswith(scheme):
             return f"{scheme}{Path(url.removeprefix(scheme)).expanduser().absolute()}"
@@ -348,7 +348,7 @@ def same_place(one: str, other: str) -> bool:
 
 
 def without_password(url: str) -> str:
-    """A location that may be kept and shown; a `${NAME}` stays, for it holds no secret."""
+    """Write a location as it may be kept and shown; a `${NAME}` stays, for it holds no secret."""
     return _PASSWORD.sub(r"\g<user>@", url)
 
 

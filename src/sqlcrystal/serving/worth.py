@@ -11,6 +11,7 @@ from sqlcrystal.serving.reach import ReachedTeam
 if TYPE_CHECKING:
     from sqlcrystal.serving.measuring import MeasuringChoice
     from sqlcrystal.serving.own_tests import OwnTest, TestResult
+    from sqlcrystal.serving.refit import TeamConfidence
     from sqlcrystal.serving.value import Look, Value
 
 
@@ -25,6 +26,12 @@ class Worth(ReachedTeam):
             return []
         name = self._one_or_all(database)
         return values(self.store, prices=self.prices, database=name, effect_pp=effect_pp, since=since)
+
+    def refit(self, database: str | None = None) -> "TeamConfidence":
+        """Refit now how sure answers of a database are told to be, from all verdicts on them."""
+        from sqlcrystal.serving.refit import refit_now
+
+        return refit_now(lookups.existing_store(self.workspace), self.database(database, Scope.MANAGE))
 
     def trend(self, database: str | None = None) -> "list[Look]":
         """Give the live lift of a database as it stood after so many verdicts."""

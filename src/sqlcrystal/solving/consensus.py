@@ -98,6 +98,18 @@ def voices(views: Sequence[View], view: View) -> int:
     return sum(other.sound and other.result == view.result for other in views) if view.sound else 0
 
 
+def other_reading(views: Sequence[View], sql: str | None) -> str | None:
+    """Give the second reading of a question: the next sound view with another result, where no two views agree.
+
+    Views are facts of the engine, so that no model's opinion of what is ambiguous decides; None where the SQL that
+    stands is not one of them (it was repaired), or shows a sign of trouble itself.
+    """
+    standing = next((view for view in views if view.sql == sql), None)
+    if standing is None or voices(views, standing) != 1 or any(voices(views, view) >= AGREEING for view in views):
+        return None
+    return next((view.sql for view in views if view.sound and view.result != standing.result), None)
+
+
 def rows_of(execution: Execution) -> Hashable:
     """Give what two executions must share to be one result, the set of their rows; None for a failure."""
     return frozenset(execution.rows) if isinstance(execution, Rows) else None

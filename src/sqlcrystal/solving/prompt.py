@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from sqlcrystal.databases.engines import title_of
-from sqlcrystal.types import Card, Execution, Failure, Message, Question
+from sqlcrystal.types import Call, Card, Execution, Failure, Message, Question
 
 RULES = """\
 You are an expert data analyst who writes correct {dialect} SQL. \
@@ -36,6 +36,7 @@ CHAIN_OF_THOUGHT = Style(
 )
 
 MEMORY = "[Relevant experience -- verified facts and rules]"
+QUESTION = "[Question]"
 
 HeaderOf: TypeAlias = Callable[[str], str]
 """The line above the cards of a writer, by the writer's name; empty where it has none."""
@@ -54,7 +55,7 @@ def render_schema(schema: str) -> str:
 def render_question(question: Question) -> str:
     """Write the question section, with the evidence hint on its own line."""
     hint = f"\nHint: {question.evidence.strip()}" if question.evidence.strip() else ""
-    return f"[Question]\n{question.text.strip()}{hint}"
+    return f"{QUESTION}\n{question.text.strip()}{hint}"
 
 
 def render_memory(cards: Sequence[Card], header_of: HeaderOf = no_header) -> str:
@@ -96,6 +97,28 @@ def build_prompt(
     sections = [render_schema(schema), render_memory(cards, header_of), render_question(question)]
     user = "\n".join([*filter(None, sections), style.closing.format(dialect=name)])
     return Message("system", style.system.format(dialect=name)), Message("user", user)
+
+
+def unread_tokens(calls: Sequence[Call]) -> int:
+    """Estimate the prompt tokens of an answer that a prefix cache must still read, from the share of its characters.
+
+    The cache holds the system prompt and the schema section, which all questions of a database share, and the earlier
+    prompts of the same answer.
+    """
+    unread, read = 0.0, list[str]()
+    for call in calls:
+        text = "\0".join(message.content for message in call.messages)
+        known = max((_shared(text, earlier) for earlier in read), default=0)
+        section = min((place for mark in (MEMORY, QUESTION) if (place := text.find(f"\n{mark}\n")) >= 0), default=0)
+        unread += call.completion.prompt_tokens * (1 - max(known, section) / max(1, len(text)))
+        read.append(text)
+    return round(unread)
+
+
+def _shared(text: str, other: str) -> int:
+    """Count the characters with which two texts begin alike."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((place for place, (one, two) in pairs if one != two), min(len(text), len(other)))
 
 
 def _shorten(text: str, limit: int) -> str:

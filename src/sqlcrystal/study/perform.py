@@ -15,6 +15,7 @@ from sqlcrystal.measurement.confidence import traits
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.following import PastTurn, Reading, Rewriter
+from sqlcrystal.solving.prompt import unread_tokens
 from sqlcrystal.study.design import SETTINGS, PlannedArm, gate_of
 from sqlcrystal.study.memories import BankedEpisode, FinishedCollections, Memories, Performed
 from sqlcrystal.study.units import Unit
@@ -84,8 +85,7 @@ class Performer:
             if SETTINGS[unit.setting].serves:
                 served = self._serve(unit, self._memory(unit, finished), finished)
                 settled = self._settle(unit, served.answer, pipeline.Lesson(effort=served.effort), None)
-                known = traits(served, self.world.database(unit.question.database))
-                return replace(settled, outcome=replace(settled.outcome, traits=known))
+                return replace(settled, outcome=self._told(settled.outcome, unit.question, served))
             share = self._log_share(unit)
             if share is not None:
                 answer = self._logged(unit, share)
@@ -302,6 +302,18 @@ class Performer:
         by_engine = self._gate(unit) == gate_of("engine")
         candidate = lesson.effort.episode if by_engine else lesson.effort.last_candidate
         return candidate.sql if candidate is not None else first_sql
+
+    def _told(self, outcome: Outcome, question: Question, served: pipeline.Served) -> Outcome:
+        """Add what only the answer as people get it has: how sure it is, its second reading, what a cache spares."""
+        calls = (*served.answer.attempt.calls, *(call for spent in served.effort.rounds for call in spent.calls))
+        other = served.other
+        return replace(
+            outcome,
+            traits=traits(served, self.world.database(question.database)),
+            other_sql=other,
+            other_right=other is not None and self.world.oracle.judge(question, other).rules[self.study.rule],
+            read_tokens=unread_tokens(calls),
+        )
 
     def _outcome(self, unit: Unit, answer: pipeline.Answer | None, lesson: pipeline.Lesson | None) -> Outcome:
         oracle, rule = self.world.oracle, self.study.rule

@@ -1,7 +1,7 @@
 """`sqlcrystal ask|confirm|reject|queue`: the loop of a data team, and answers as people read them."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -22,20 +22,23 @@ from sqlcrystal.interfaces.cli.options import (
     read_question,
     ready_model,
 )
-from sqlcrystal.interfaces.cli.output import print_json, print_lines
+from sqlcrystal.interfaces.cli.output import print_json, print_lines, tell, tell_step
 from sqlcrystal.types import Execution, Failure, Row
 
 if TYPE_CHECKING:
     from sqlcrystal.config import Prices
-    from sqlcrystal.serving import Correction, Rejection, Ruling, ServedAnswer
+    from sqlcrystal.serving import Correction, PossibleReading, Rejection, Ruling, ServedAnswer
 
+Anyway = Annotated[
+    bool, typer.Option("--anyway", help="Also where a near card says otherwise, which is asked about first.")
+]
 WIDEST_CELL = 40
 ROWS_SHOWN = 20
 
 
 def register(app: typer.Typer) -> None:
     """Attach the commands."""
-    for command in (ask, confirm, reject, queue):
+    for command in (ask, confirm, pick, reject, queue):
         app.command()(command)
 
 
@@ -69,7 +72,12 @@ def ask(
     opened = opened_crystal(store, db=db, name=name, model=model, api_key_env=api_key_env, replay=replay)
     with opened as (crystal, database):
         ready_model(crystal.model_spec)
-        answer = crystal.ask(text, database, by=by, follow=follow, memory=memory)
+        told = tell_step if sys.stderr.isatty() and not json else None  # a reply is streamed where a person looks on
+        try:
+            answer = crystal.ask(text, database, by=by, follow=follow, memory=memory, on_event=told)
+        finally:
+            if told is not None:
+                tell("")
         prices = crystal.prices
     if json:
         print_json(answer.document(trace=trace))
@@ -87,25 +95,57 @@ def confirm(
     *,
     by: By = "",
     note: Note = "",
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Also where a near card says otherwise, which is asked about first.")
-    ] = False,
+    anyway: Anyway = False,
     store: Where = None,
     json: Json = False,
 ) -> None:
     """Vouch for an answer or a proposal: it becomes a card."""
     with opened_crystal(store) as (crystal, _):
-        try:
-            ruling = crystal.confirm(answer, by=by, note=note, anyway=anyway)
-        except Contradicted as doubt:
-            if json or not sys.stdin.isatty():
-                raise Contradicted(f"{doubt}: sqlcrystal confirm {answer} --anyway") from None
-            typer.confirm(f"{visible(str(doubt))}. Confirm anyway?", abort=True, err=True)
-            ruling = crystal.confirm(answer, by=by, note=note, anyway=True)
+        ruling = _asked_twice(
+            lambda sure: crystal.confirm(answer, by=by, note=note, anyway=sure),
+            f"sqlcrystal confirm {answer}",
+            sure=anyway,
+            asks=not json,
+        )
     if json:
         print_json(ruling)
     else:
         _print(ruling_lines(ruling))
+
+
+def pick(
+    answer: AnswerId,
+    reading: Annotated[int, typer.Argument(min=1, max=2, help="The reading that was meant, 1 or 2.")],
+    *,
+    by: By = "",
+    note: Note = "",
+    anyway: Anyway = False,
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Say which of an answer's two readings was meant: it becomes a card, and the other is kept as not chosen."""
+    with opened_crystal(store) as (crystal, _):
+        ruling = _asked_twice(
+            lambda sure: crystal.pick(answer, reading, by=by, note=note, anyway=sure),
+            f"sqlcrystal pick {answer} {reading}",
+            sure=anyway,
+            asks=not json,
+        )
+    if json:
+        print_json(ruling)
+    else:
+        _print(ruling_lines(ruling))
+
+
+def _asked_twice(vouch: "Callable[[bool], Ruling]", typed: str, *, sure: bool, asks: bool) -> "Ruling":
+    """Take a person's word; where a near card speaks against it, ask them once more, if they are there."""
+    try:
+        return vouch(sure)
+    except Contradicted as doubt:
+        if not asks or not sys.stdin.isatty():
+            raise Contradicted(f"{doubt}: {typed} --anyway") from None
+        typer.confirm(f"{visible(str(doubt))}. Confirm anyway?", abort=True, err=True)
+        return vouch(True)
 
 
 def reject(
@@ -194,6 +234,7 @@ class Typed(NamedTuple):
     reject: str
     correct: str
     take: str
+    pick: str
 
 
 COMMANDS = Typed(
@@ -201,6 +242,7 @@ COMMANDS = Typed(
     reject='sqlcrystal reject {} [--sql "…"] [--note "…"]',
     correct='sqlcrystal reject {} --sql "…"',
     take="sqlcrystal confirm {}",
+    pick="sqlcrystal pick {} 1|2",
 )
 
 
@@ -225,6 +267,9 @@ def answer_lines(
     yield answer.cost_line() + _money(answer, prices)
     if answer.card:
         yield f"banked as card {answer.card}"
+    elif answer.readings:
+        yield from reading_lines(answer.readings)
+        yield f"which is meant: {typed.pick.format(answer.id)}   neither: {typed.reject.format(answer.id)}"
     elif answer.error:
         yield f"give the right SQL: {typed.correct.format(answer.id)}"
     else:
@@ -237,6 +282,16 @@ def answer_lines(
         yield f"  {visible(answer.offer.sql)}"
         yield from word_lines(answer.offer.words)
         yield f"to take that instead: {typed.take.format(answer.offer.id)}"
+
+
+def reading_lines(readings: "Sequence[PossibleReading]") -> Iterator[str]:
+    """Write two readings of a question: each in words where there are some, its SQL, and its first rows."""
+    yield "the question can be read in two ways:"
+    for reading in readings:
+        yield f"  {reading.number}  {visible(reading.words) or _one_line(reading.sql)}"
+        if reading.words:
+            yield f"     {_one_line(reading.sql)}"
+        yield f"     → {_found(reading.rows, reading.row_count)}"
 
 
 def word_lines(words: str, unasked: Sequence[str] = ()) -> Iterator[str]:
@@ -336,8 +391,12 @@ def _outcome(execution: Execution | None) -> str:
         return "nothing"
     if isinstance(execution, Failure):
         return f"{execution.kind}: {_one_line(execution.message)}"
-    first = ", ".join("|".join(map(_cell, row)) for row in execution.rows[:3])
-    return f"{_rows(len(execution.rows))}{f': {first}' if first else ''}"
+    return _found(execution.rows, len(execution.rows))
+
+
+def _found(rows: Sequence[Row], count: int) -> str:
+    first = ", ".join("|".join(map(_cell, row)) for row in rows[:3])
+    return f"{_rows(count)}{f': {first}' if first else ''}"
 
 
 def _cell(value: object) -> str:

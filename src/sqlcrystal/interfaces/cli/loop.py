@@ -17,28 +17,25 @@ from sqlcrystal.interfaces.cli.ask import (
     trace_lines,
 )
 from sqlcrystal.interfaces.cli.options import opened_crystal, ready_model
+from sqlcrystal.interfaces.cli.output import tell, tell_step
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal, ServedAnswer
-    from sqlcrystal.serving.answers import Event
 
 ANYWAY = "anyway"
+PICKS = ("1", "2")
 HELP = """\
 Ask in words; a question after an answer may go on from it ("and in 2012?"). Of the last answer:
   /yes [anyway]   it is right: bank it         /no [NOTE]   it is wrong: propose another
   /sql SELECT …   the right SQL: bank it       /trace       what was tried
+  1 or 2          which of two readings was meant
 Else: /new (another topic)   /db NAME, FILE or URL   /queue   /help   /quit"""
-WORDS = Typed(confirm="/yes", reject="/no [NOTE] or /sql SELECT …", correct="/sql SELECT …", take="/yes {}")
+WORDS = Typed(
+    confirm="/yes", reject="/no [NOTE] or /sql SELECT …", correct="/sql SELECT …", take="/yes {}", pick="1 or 2"
+)
 """What is typed here after an answer."""
 ALSO = {"help": "/help", "?": "/help", "quit": "/quit", "exit": "/quit"}
 """Words that nobody means as a question."""
-STEPS = {
-    "read": "looking for cards",
-    "cards": "the model writes SQL",
-    "sql": "running it",
-    "rows": "checking what came back",
-}
-"""What is done after each step of an answer."""
 
 
 def prompt_loop() -> None:
@@ -86,7 +83,9 @@ class Loop:
             return
         command, _, rest = ALSO.get(words.casefold(), words).partition(" ")
         try:
-            if not command.startswith("/"):
+            if words in PICKS and self.answer is not None and self.answer.readings:
+                lines = self.pick(int(words))
+            elif not command.startswith("/"):
                 lines = self.ask(words)
             elif command in self.commands:
                 lines = self.commands[command](rest.strip())
@@ -101,11 +100,11 @@ class Loop:
 
     def ask(self, question: str) -> Iterable[str]:
         """Answer, as a question after the last one, and remember the answer for a verdict."""
-        _tell("reading the question" if self.answer else "looking for cards")
+        tell("reading the question" if self.answer else "looking for cards")
         try:
-            answer = self.crystal.ask(question, self.database, follow=self.answer or "", on_event=_tell_step)
+            answer = self.crystal.ask(question, self.database, follow=self.answer or "", on_event=tell_step)
         finally:
-            _tell("")
+            tell("")
         self.answer, self.proposal, self.database = answer, None, answer.database
         yield from answer_lines(answer, prices=self.crystal.prices, typed=WORDS)
 
@@ -118,6 +117,14 @@ class Loop:
             return [f"{visible(str(doubt))}: {' '.join(filter(None, ('/yes', name, ANYWAY)))}"]
         return ruling_lines(ruling)
 
+    def pick(self, reading: int) -> Iterable[str]:
+        """Say which of the last answer's two readings was meant."""
+        try:
+            return ruling_lines(self.crystal.pick(self._last(), reading))
+        except Contradicted as doubt:
+            name = self._last().id if reading == 1 else ""
+            return [f"{visible(str(doubt))}: /yes {name or 'ID of the second reading'} {ANYWAY}"]
+
     def begin(self, question: str) -> Iterable[str]:
         """Leave the conversation, and ask the first question of another if it is given."""
         self.answer = self.proposal = None
@@ -126,11 +133,11 @@ class Loop:
     def reject(self, note: str) -> Iterable[str]:
         """Let a repair propose another."""
         answer = self._last()
-        _tell("looking for a repair")
+        tell("looking for a repair")
         try:
             rejection = self.crystal.reject(answer, note=note)
         finally:
-            _tell("")
+            tell("")
         self.proposal = rejection.proposal.id if rejection.proposal is not None else None
         return rejection_lines(rejection, repair=True, typed=WORDS)
 
@@ -159,18 +166,6 @@ class Loop:
         if self.answer is None:
             raise SqlcrystalError("there is no answer yet; ask first")
         return self.answer
-
-
-def _tell_step(event: "Event") -> None:
-    if event.kind in STEPS:
-        _tell(STEPS[event.kind])
-
-
-def _tell(step: str) -> None:
-    """Say in a line of its own, which the next one replaces, what is being done; only where a person looks on."""
-    if sys.stderr.isatty():
-        width = max(map(len, STEPS.values())) + 1
-        print(f"\r{step + '…' if step else '':{width}}", end="" if step else "\r", file=sys.stderr, flush=True)
 
 
 class _history:  # noqa: N801

@@ -11,6 +11,8 @@ from sqlcrystal.escaping import visible
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from sqlcrystal.serving.answers import Event
+
 
 def print_json(document: object) -> None:
     """Print one JSON document and nothing else."""
@@ -88,6 +90,35 @@ def progress(*, disable: bool = False) -> "Progress":
         console=console,
         disable=disable or not console.is_terminal,
     )
+
+
+STEPS = {
+    "read": "looking for cards",
+    "cards": "the model writes SQL",
+    "sql": "running it",
+    "rows": "checking what came back",
+}
+"""What is done after each step of an answer."""
+
+
+def tell_step(event: "Event") -> None:
+    """Say what is being done after a step of an answer, and its SQL while it is written."""
+    if event.kind == "writing":
+        tell(" ".join(visible(str(event.data["sql"])).split()))
+    elif event.kind in STEPS:
+        tell(STEPS[event.kind])
+
+
+def tell(step: str) -> None:
+    """Say in a line of its own, which the next one replaces, what is being done; only where a person looks on."""
+    if not sys.stderr.isatty():
+        return
+    import shutil
+
+    width = shutil.get_terminal_size().columns - 1
+    line = f"{step}…" if step else ""
+    shown = line if len(line) <= width else f"…{line[1 - width :]}"
+    print(f"\r{shown:{width}}", end="" if step else "\r", file=sys.stderr, flush=True)
 
 
 def _is_number(text: str) -> bool:

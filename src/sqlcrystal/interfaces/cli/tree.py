@@ -15,6 +15,7 @@ MODULES = {
     "init": "init",
     "ask": "ask",
     "confirm": "ask",
+    "pick": "ask",
     "reject": "ask",
     "queue": "ask",
     "learn": "learn",

@@ -20,6 +20,9 @@ def value(
     effect: Annotated[
         float, typer.Option(min=0.5, max=50, help="The lift, in points, that you want to know of.")
     ] = 5.0,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Refit the confidence now; else every ten verdicts do.")
+    ] = False,
     since: Annotated[str, typer.Option(metavar="DATE", help="Only answers given since then.")] = "",
     store: Where = None,
     json: Json = False,
@@ -29,6 +32,8 @@ def value(
     Prints the lift with its interval, fixes, breaks, cost and cards, and whether it is known yet.
     """
     with opened_crystal(store, existing=True) as (crystal, _):
+        if refit:
+            crystal.refit(db)
         reports = crystal.value(db, effect_pp=effect, since=since)
     if json:
         print_json(reports)

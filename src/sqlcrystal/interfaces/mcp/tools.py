@@ -44,6 +44,8 @@ Anyway = Annotated[
     bool, Field(description="Also where a near card gives other rows: set it once the person has said that both hold.")
 ]
 
+Picked = Annotated[int, Field(ge=1, le=2, description="The number of the reading: ask the person, do not choose.")]
+
 
 def make_server(work: Work, identify: Identify, *, allow_write: bool) -> MCPServer:
     """Make a server with the reading tools, and the judging ones where writes are allowed."""
@@ -118,6 +120,14 @@ def _add_judging(server: MCPServer, work: Work, identify: Identify) -> None:
         """Vouch for an answer or a proposal in the name of the person you act for: it becomes a card."""
         door = identify(context)
         ruling = await work.write(lambda: door.confirm(answer_id, note=note, anyway=anyway))
+        work.count_verdict(ruling)
+        return ruling
+
+    @_tool(server, WRITES, gives=model_of(Ruling))
+    async def pick(answer_id: str, reading: Picked, context: Context, note: str = "", anyway: Anyway = False) -> Ruling:
+        """Say which of an answer's two readings the person you act for meant: it becomes a card."""
+        door = identify(context)
+        ruling = await work.write(lambda: door.pick(answer_id, reading, note=note, anyway=anyway))
         work.count_verdict(ruling)
         return ruling
 

@@ -66,7 +66,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"application/json": {}, "text/event-stream": {}},
-        "description": "The answer; with Accept: text/event-stream the events begun, place, read, cards, sql, "
+        "description": "The answer; with Accept: text/event-stream the events begun, place, read, cards, writing, sql, "
         "rows, repaired and done, or error.",
     }
 }
@@ -100,6 +100,12 @@ class ConfirmBody(NoteBody):
     """A confirmation; `anyway` also where a near card says otherwise (409)."""
 
     anyway: bool = False
+
+
+class PickBody(ConfirmBody):
+    """The reading that was meant: 1 is the answer itself."""
+
+    reading: Annotated[int, Field(ge=1, le=2)]
 
 
 class RejectBody(NoteBody):
@@ -226,6 +232,14 @@ async def confirm(answer_id: Id, door: Door, work: Working, body: ConfirmBody | 
     """Vouch for an answer, or for a proposal by its id: it becomes a card."""
     wish = body or ConfirmBody()
     ruling = await work.write(lambda: door.confirm(answer_id, note=wish.note, anyway=wish.anyway))
+    work.count_verdict(ruling)
+    return json_reply(ruling)
+
+
+@answers.post("/answers/{answer_id}/pick", response_model=model_of(Ruling))
+async def pick(answer_id: Id, body: PickBody, door: Door, work: Working) -> Response:
+    """Say which of an answer's two readings was meant: it becomes a card."""
+    ruling = await work.write(lambda: door.pick(answer_id, body.reading, note=body.note, anyway=body.anyway))
     work.count_verdict(ruling)
     return json_reply(ruling)
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from sqlcrystal.bank import Scope
 from sqlcrystal.errors import NotAQuestion, NotFound
+from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
 from sqlcrystal.interfaces.server.conversations import Said, goes_on_from, judge, wish_of
@@ -28,6 +29,8 @@ from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.crystal import Crystal
 
 router = APIRouter(prefix="/v1", tags=["chat"], responses=ERRORS)
+FENCE, FENCE_END = "```sql\n", "\n```"
+REPLACED = "Looked at again:"
 NOTHING = usage_document(0, 0)
 """The tokens of a reply that no model was asked for."""
 
@@ -106,9 +109,15 @@ def _pieces(replying: Replying, text: str, **more: object) -> Iterator[bytes]:
 
 async def _chunks(asked: OpenQuestion, replying: Replying) -> AsyncIterator[bytes]:
     yield replying.chunk({"role": "assistant", "content": ""})
+    told = ""
     async for kind, data in with_pings(asked):
         if kind == "ping":
             yield PING
+        elif kind in ("read", "writing"):
+            more = _begun(kind, data, told)
+            told += more
+            if more:
+                yield replying.chunk({"content": more})
         elif kind == "error" and isinstance(asked.error, NotAQuestion):
             for piece in _pieces(replying, plain(asked.error), usage=NOTHING):
                 yield piece
@@ -117,9 +126,23 @@ async def _chunks(asked: OpenQuestion, replying: Replying) -> AsyncIterator[byte
             yield server_event(error_document(int(data["status"]), str(data["detail"])))
             return
     answer = _written(asked.given())
-    # The SQL is told when it is final: a repair may still replace what the first attempt said.
-    for piece in _pieces(replying, in_markdown(answer), usage=_usage(answer), sqlcrystal=answer):
+    whole = in_markdown(answer)
+    # Another view or a repair may have replaced what was written first; then all of it is told after that.
+    end = FENCE_END if FENCE in told else ""
+    rest = whole[len(told) :] if whole.startswith(told) else f"{end}\n\n{REPLACED}\n\n{whole}"
+    for piece in _pieces(replying, rest, usage=_usage(answer), sqlcrystal=answer):
         yield piece
+
+
+def _begun(kind: str, data: Mapping[str, Any], told: str) -> str:
+    """Give what more of a reply is known: how a question is read, then its SQL as it is written."""
+    if kind == "read":
+        return f"Read as: {plain(data['question'])}\n\n" if data["follows"] else ""
+    _, fence, written = told.partition(FENCE)
+    sql = visible(data["sql"])
+    if "`" in sql or (fence and not sql.startswith(written)):
+        return ""  # a text that was begun anew, or that needs another fence: it is told when it is whole
+    return sql[len(written) :] if fence else FENCE + sql
 
 
 def _written(answer: ServedAnswer) -> dict[str, Any]:

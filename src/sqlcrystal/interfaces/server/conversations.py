@@ -19,6 +19,7 @@ from sqlcrystal.solving.extract import QUERY
 _NAMED = re.compile(r"\b(?:Answer|Proposal) `(?P<id>(?:p-)?[0-9a-f]{8,64})`")
 _RIGHT = re.compile(r"right(?P<anyway>[,;]?\s+anyway)?[.!]?", re.IGNORECASE)
 _WRONG = re.compile(r"wrong(?:[.!]?|\s*:\s*(?P<note>.*))", re.IGNORECASE | re.DOTALL)
+_PICK = re.compile(r"(?P<reading>[12])[.)!]?(?P<anyway>[,;]?\s+anyway)?[.!]?", re.IGNORECASE)
 _CLIENTS_OWN = "### Task:"
 """How Open WebUI begins the prompts for its own titles, tags and suggestions, which are no questions to a database."""
 
@@ -39,7 +40,7 @@ class Wish(NamedTuple):
     @property
     def is_verdict(self) -> bool:
         """Tell whether it judges what was answered last."""
-        return bool(self.about) and bool(_RIGHT.fullmatch(self.text) or _WRONG.fullmatch(self.text))
+        return bool(self.about) and any(said.fullmatch(self.text) for said in (_RIGHT, _WRONG, _PICK))
 
 
 def wish_of(messages: Sequence[Said]) -> Wish:
@@ -67,13 +68,13 @@ def goes_on_from(door: Crystal, wish: Wish, database: str) -> str:
 
 async def judge(work: Work, door: Crystal, wish: Wish) -> str:
     """Give the verdict that a message says, and write what came of it."""
-    right, wrong = _RIGHT.fullmatch(wish.text), _WRONG.fullmatch(wish.text)
-    if right is not None:
-        anyway = right["anyway"] is not None
+    right, wrong, picked = (said.fullmatch(wish.text) for said in (_RIGHT, _WRONG, _PICK))
+    if right is not None or picked is not None:
         try:
-            ruling = await work.write(lambda: door.confirm(wish.about, anyway=anyway))
+            ruling = await work.write(lambda: _vouch(door, wish.about, right, picked))
         except Contradicted as doubt:
-            return f"{plain(str(doubt))} To bank it beside that card, reply `right, anyway`. {_name(wish.about)}"
+            again = f"{picked['reading']}, anyway" if picked is not None else "right, anyway"
+            return f"{plain(str(doubt))} To bank it beside that card, reply `{again}`. {_name(wish.about)}"
         work.count_verdict(ruling)
         return _ruled(ruling)
     note = (wrong["note"] or "").strip() if wrong is not None else ""
@@ -85,6 +86,13 @@ async def judge(work: Work, door: Crystal, wish: Wish) -> str:
     rejection = await work.run(database, lambda: door.reject(wish.about, note=note))
     work.count_verdict(rejection)
     return _rejected(rejection)
+
+
+def _vouch(door: Crystal, about: str, right: re.Match[str] | None, picked: re.Match[str] | None) -> Ruling:
+    """Confirm an answer, or the reading of it that was picked."""
+    if picked is not None:
+        return door.pick(about, int(picked["reading"]), anyway=picked["anyway"] is not None)
+    return door.confirm(about, anyway=right is not None and right["anyway"] is not None)
 
 
 def _ruled(ruling: Ruling) -> str:

@@ -9,6 +9,8 @@ from sqlcrystal.escaping import fenced, visible
 ROWS_IN_CHAT = 50
 HOW = "Reply `right`, or `wrong: …` with a note or the right SQL, or ask on."
 """What a person can say next; the chat reads it as a verdict."""
+PICK = "Reply `1` or `2` for the one that is meant, or `wrong: …` if neither is."
+"""What a person can say where an answer has two readings."""
 # What a chat client may turn into a link, an image or HTML, and with it send a value elsewhere.
 _LINKABLE = re.compile(r"[^\W\d_][.:@/]|[.:@/][^\W\d_]")
 """Clients link addresses and bare names of hosts, whatever is escaped in them; what is code they leave alone."""
@@ -26,10 +28,26 @@ def in_markdown(answer: Mapping[str, Any]) -> str:
     elif answer["sql"]:
         parts.append(rows_in_markdown(answer["columns"], answer["rows"] or [], answer["row_count"]))
     used = ", ".join(f"`{card['id'][:8]}`" for card in answer["cards"])
-    parts.append(f"Answer `{answer['id']}`, {'cards used: ' + used if used else 'no cards used'}. {HOW}")
+    parts += _readings(answer["readings"])
+    how = PICK if answer["readings"] else HOW
+    parts.append(f"Answer `{answer['id']}`, {'cards used: ' + used if used else 'no cards used'}. {how}")
     if answer["audit"]:
         parts.append("Chance chose this answer to be judged, whatever it says: it waits in the queue until it is.")
     return "\n\n".join(parts)
+
+
+def _readings(readings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write the two readings of a question: the first is above, the second with its SQL and rows."""
+    if not readings:
+        return []
+    first, second = readings
+    told = [f"This can be read in two ways. 1: {plain(first['words']) or 'as above'}"]
+    told.append(f"2: {plain(second['words']) or 'by this query'}")
+    return [
+        *told,
+        fenced(visible(second["sql"])),
+        rows_in_markdown(second["columns"], second["rows"], second["row_count"]),
+    ]
 
 
 def _unasked(parts: Sequence[str]) -> str:

@@ -25,6 +25,8 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     """The question that it answers, where a note made it another."""
     error: str = ""
     words: str = ""
+    reads_otherwise: bool = False
+    """Whether it is the second reading of the question, and no repair."""
 
     columns = property(lambda self: self.table.columns)
     rows = property(lambda self: self.table.rows)
@@ -62,6 +64,7 @@ def proposal_of(door: Door, story: AnswerStory, scope: Scope) -> ProposalView | 
         question=proposal.question,
         error=result.error,
         words=result.words,
+        reads_otherwise=proposal.id == record.other,
     )
 
 

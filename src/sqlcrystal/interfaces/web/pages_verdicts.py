@@ -48,11 +48,21 @@ async def confirm(
     work: Working,
     queue: InQueue,
     proposal: Annotated[str, Form(max_length=64)] = "",
+    reading: Annotated[int, Form(ge=0, le=2)] = 0,
     anyway: bool = Form(default=False),
 ) -> Response:
-    """Vouch for an answer, or for what was proposed in its place; where a near card says otherwise, ask first."""
+    """Vouch for an answer, for what was proposed in its place, or for one of its two readings.
+
+    Where a near card says otherwise, ask first.
+    """
+
+    def vouch() -> Ruling:
+        if reading:
+            return door.pick(answer_id, reading, anyway=anyway)
+        return door.confirm(proposal or answer_id, anyway=anyway)
+
     try:
-        ruling = await work.write(lambda: door.confirm(proposal or answer_id, anyway=anyway))
+        ruling = await work.write(vouch)
     except Contradicted as doubt:
         said = str(doubt)
         view = await answer_view(work, door, answer_id, scope=Scope.JUDGE, contradicted=said)

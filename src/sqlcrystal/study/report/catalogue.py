@@ -75,6 +75,12 @@ VALUE = (
         served_tables.as_served,
     ),
     TableSpec(
+        "readings",
+        "Answers that are given as two readings, and which of them is right",
+        "the setting served of some arm, some of whose answers fall apart",
+        served_tables.readings,
+    ),
+    TableSpec(
         "confidence",
         "How sure an answer is, held against the verdict",
         "the setting served of some arm, over two databases or more",

@@ -30,12 +30,14 @@ def as_served(facts: Facts) -> Body | None:
         "Broken",
         "Calls",
         "Prompt tokens",
+        "To read with a prefix cache",
         "Reply tokens",
         "Model seconds",
     )
     note = (
         f"{sample(facts)} Answered, chosen and repaired by the code of the service, without an oracle. Calls, tokens"
-        " and seconds are means a question; a prefix cache need not read most of the prompt tokens."
+        " and seconds are means a question. A prefix cache that holds the database's schema and the answer's earlier"
+        " prompts must read the tokens after them, estimated by characters."
     )
     return Body(columns=columns, rows=tuple(rows), note=note)
 
@@ -52,8 +54,41 @@ def _row(name: str, rows: Sequence[Outcome], lift: str, fixed: str, broke: str) 
     def mean(field: str) -> float:
         return fmean(getattr(row, field) for row in rows)
 
-    cost = (number(mean("prompt_tokens"), 0), number(mean("completion_tokens"), 0), number(mean("seconds"), 2))
+    read = number(mean("read_tokens"), 0) if any(row.read_tokens for row in rows) else NONE
+    prompt, reply = (number(mean(field), 0) for field in ("prompt_tokens", "completion_tokens"))
+    cost = (prompt, read, reply, number(mean("seconds"), 2))
     return name, percent(percent_right(rows)), lift, fixed, broke, number(mean("calls"), 2), *cost
+
+
+def readings(facts: Facts) -> Body | None:
+    """Count how often a served answer would be given as two readings, and which of the two is right."""
+    arms = [arm for arm in facts.arms.values() if any(row.other_sql for row in facts.rows(arm, SERVED))]
+    if not arms:
+        return None
+    body = []
+    for arm in arms:
+        rows = facts.rows(arm, SERVED)
+        asked = [row for row in rows if row.other_sql]
+        first = sum(row.right for row in asked)
+        second = sum(row.other_right and not row.right for row in asked)
+        shares = (first, second, len(asked) - first - second)
+        name = f"{label(facts, arm)}: {described(facts, arm)}"
+        each = (percent(100 * count / len(asked)) for count in shares)
+        body.append((name, number(len(rows)), number(len(asked)), percent(100 * len(asked) / len(rows)), *each))
+    columns = (
+        "Answered by",
+        "Answers",
+        "With two readings",
+        "Share %",
+        "First right %",
+        "Only second right %",
+        "Neither %",
+    )
+    note = (
+        "Two views run without a sign of trouble, give other rows, and no two views agree: then people pick one. The"
+        " first is the answer that stands otherwise."
+    )
+    return Body(columns=columns, rows=tuple(body), note=note)
 
 
 def confidence(facts: Facts) -> Body | None:

@@ -102,6 +102,7 @@ async function follow(answer, made, progress, known) {
     else if (kind === "place") find(".place", made).textContent = data.ahead ? `${data.ahead} ahead of you` : "";
     else if (kind === "read") { const read = find(".read", made); read.hidden = false; read.textContent = data.follows ? `Read as: ${data.question}` : "A new topic"; }
     else if (kind === "cards") { progress.reach("sql"); usedCards(data.cards); find(".used", made).textContent = data.cards.length ? `with ${data.cards.length} card${data.cards.length === 1 ? "" : "s"}` : "no cards used"; }
+    else if (kind === "writing") find(".sql pre", made).textContent = data.sql;
     else if (kind === "sql") { progress.reach("rows"); if (data.sql) { find(".sql pre", made).textContent = data.sql; say("SQL ready"); } }
     else if (kind === "rows") { progress.reach("repaired"); setTimeout(() => draft(data, made), DRAFT_AFTER); }
     else if (kind === "done") return data.id;
