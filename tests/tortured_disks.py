@@ -18,7 +18,7 @@ from killed_study import Noting
 from sqlcrystal.bank import CardStore, Entry, Scope, Store, export_jsonl
 from sqlcrystal.config import parse_study
 from sqlcrystal.errors import SqlcrystalError
-from sqlcrystal.ledger.log import LogLine, Logs
+from sqlcrystal.ledger.folder import LogLine, Logs
 from sqlcrystal.models.recording import RecordedCall, Recording, export
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.study.opening import run_study

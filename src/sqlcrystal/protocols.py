@@ -162,3 +162,16 @@ class Retriever(Protocol):
     ) -> Sequence[Retrieved]:
         """Bring at most k cards, best first; ties break by card id; excluded cards never come."""
         ...
+
+
+class Reporter:
+    """Is told how far the run of a study is; this one passes nothing on."""
+
+    def start(self, total: int) -> None:
+        """Say how many units lie ahead."""
+
+    def step(self, label: str) -> None:
+        """Say that one more unit of the named batch is done."""
+
+    def note(self, text: str) -> None:
+        """Say something that is worth a line."""

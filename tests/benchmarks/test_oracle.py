@@ -37,10 +37,10 @@ def test_the_oracle_tells_one_bit_and_judges_each_sql_once(tmp_path: Path) -> No
     own = scoring_data.make_own(tmp_path)
     database = Counting(open_database(own.locations["zoo"], name="zoo"))
     oracle, question = GoldOracle(own.cases, lambda _: database), own.cases[1].question
-    right = oracle.check_of(question)
-    assert [right("SELECT name FROM pet LIMIT 2"), right("SELECT 1"), right("DROP TABLE pet")] == [True, False, False]
+    said = ["SELECT name FROM pet LIMIT 2", "SELECT 1", "DROP TABLE pet"]
+    assert [oracle.right(question, sql) for sql in said] == [True, False, False]
     asked = len(database.asked)
-    assert right("SELECT name FROM pet LIMIT 2")
+    assert oracle.right(question, said[0])
     assert len(database.asked) == asked
     assert (
         GoldOracle(own.cases, lambda _: database, check="bag").right(question, "SELECT name FROM pet LIMIT 2") is False

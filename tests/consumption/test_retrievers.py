@@ -18,7 +18,7 @@ from sqlcrystal.bank import CardStore, FrozenBank
 from sqlcrystal.consumption.controls import Foreign, Random, SchemaSimilar
 from sqlcrystal.consumption.dense import Dense, Mmr, Payload, Vectors
 from sqlcrystal.consumption.lexical import Bm25
-from sqlcrystal.consumption.snapshots import GENERATIONS, Snapshots
+from sqlcrystal.consumption.retriever import GENERATIONS, Snapshots
 from sqlcrystal.types import Card, CardId, CardStatus, Question, Retrieved
 
 WORDS = ("cheap", "items", "animals", "orders", "late", "paid")

@@ -16,7 +16,6 @@ from sqlcrystal.measurement.confidence import (
     calibration,
     cross_fitted,
     fit,
-    risk_coverage,
     shipped,
     traits,
 )
@@ -53,15 +52,12 @@ def test_traits_that_say_nothing_leave_everybody_at_the_base_rate() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60))
-def test_calibration_loses_no_answer_and_risk_ends_at_the_share_that_is_wrong(pairs: list[tuple[float, bool]]) -> None:
+def test_calibration_loses_no_answer(pairs: list[tuple[float, bool]]) -> None:
     said, right = [p for p, _ in pairs], [r for _, r in pairs]
     held = calibration(said, right)
     assert sum(part.n for part in held.bins) == held.n == len(pairs)
     assert 0 <= held.error <= 1
     assert 0 <= held.brier <= 1
-    coverage, risk = risk_coverage(said, right)[-1]
-    assert coverage == 1.0
-    assert risk == pytest.approx(1 - sum(right) / len(right))
 
 
 def shop_traits(shop: Database, *replies: str) -> dict[str, float]:

@@ -9,7 +9,7 @@ import pytest
 from sqlcrystal.config import parse_study
 from sqlcrystal.engines.worker_pool import Done, ThreadWorkers
 from sqlcrystal.study import opening
-from sqlcrystal.study.memories import Holding, Performed
+from sqlcrystal.study.memories import FinishedCollection, Performed
 from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.units import Collection, Unit
 from study_player import Player
@@ -24,7 +24,7 @@ STUDY = parse_study(
 )
 
 
-class Watched(ThreadWorkers[Unit, Collection, Holding, Performed]):
+class Watched(ThreadWorkers[Unit, Collection, FinishedCollection, Performed]):
     """Threads that notes the work under way whenever a unit is begun."""
 
     seen: ClassVar[list[tuple[object, list[object]]]] = []
@@ -34,11 +34,11 @@ class Watched(ThreadWorkers[Unit, Collection, Holding, Performed]):
         self._work = performer.work
         self._names: dict[Unit, object] = {}
 
-    def begin(self, unit: Unit, holdings: Mapping[Collection, Holding]) -> None:
-        name = self._work(unit, holdings).name
+    def begin(self, unit: Unit, finished: Mapping[Collection, FinishedCollection]) -> None:
+        name = self._work(unit, finished).name
         self.seen.append((name, list(self._names.values())))
         self._names[unit] = name
-        super().begin(unit, holdings)
+        super().begin(unit, finished)
 
     def next_done(self) -> Done[Unit, Performed]:
         done = super().next_done()

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import killed_study
-from sqlcrystal.ledger.log import LogLine, Logs
+from sqlcrystal.ledger.folder import LogLine, Logs
 from sqlcrystal.ledger.records import read_ledger
 from sqlcrystal.models.recording import Recording
 

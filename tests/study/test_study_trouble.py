@@ -14,8 +14,8 @@ from model_endpoints import Handler, Server, serving
 from sqlcrystal.config import StudyFile, parse_study
 from sqlcrystal.errors import DataError, ModelRejected, ModelUnavailable
 from sqlcrystal.models.recording import request_key
+from sqlcrystal.protocols import Reporter
 from sqlcrystal.study.opening import run_study
-from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.types import Completion, Message, Sampling
 from study_player import Player
 

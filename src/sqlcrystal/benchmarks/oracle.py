@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from sqlcrystal.benchmarks.cases import Case
-from sqlcrystal.protocols import Check, Database
+from sqlcrystal.protocols import Database
 from sqlcrystal.scoring.judge import MAX_ROWS
 from sqlcrystal.scoring.tokens import prepare_gold, prepare_prediction
 from sqlcrystal.scoring.verdicts import (
@@ -67,10 +67,6 @@ class GoldOracle:
     def right(self, question: Question, sql: str) -> bool:
         """The bit, which is all that a stage may see."""
         return self.judge(question, sql).rules[self.check]
-
-    def check_of(self, question: Question) -> Check:
-        """The bit for one question."""
-        return lambda sql: self.right(question, sql)
 
     def evaluable(self, question: Question) -> bool:
         """Tell whether the question's gold runs; without it nothing can be judged."""

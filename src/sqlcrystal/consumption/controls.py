@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from sqlcrystal.bank import FrozenBank
 from sqlcrystal.consumption.dense import Dense, Vectors
-from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach
-from sqlcrystal.consumption.selection import Roster, checked_width, highest
-from sqlcrystal.consumption.snapshots import Snapshots
+from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach, Roster, Snapshots, checked_width, highest
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Bank, Embedder, Retriever
 from sqlcrystal.types import Card, CardId, Question, Retrieved

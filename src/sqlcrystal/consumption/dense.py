@@ -8,9 +8,15 @@ from typing import ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach
-from sqlcrystal.consumption.selection import Roster, checked_width, contenders
-from sqlcrystal.consumption.snapshots import Snapshots
+from sqlcrystal.consumption.retriever import (
+    Excluded,
+    NamedRetriever,
+    Reach,
+    Roster,
+    Snapshots,
+    checked_width,
+    contenders,
+)
 from sqlcrystal.protocols import Bank, Embedder
 from sqlcrystal.types import Card, Question, Retrieved
 

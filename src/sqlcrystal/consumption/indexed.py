@@ -6,8 +6,7 @@ from threading import Lock
 from sqlcrystal.bank import CardStore
 from sqlcrystal.bank.neighbours import INDEXED_FROM, Neighbours
 from sqlcrystal.consumption.dense import Dense, Vectors
-from sqlcrystal.consumption.retriever import Excluded
-from sqlcrystal.consumption.selection import checked_width, excluded_ids
+from sqlcrystal.consumption.retriever import Excluded, checked_width, excluded_ids
 from sqlcrystal.protocols import Bank, Embedder
 from sqlcrystal.types import Question, Retrieved
 

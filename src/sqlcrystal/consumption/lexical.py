@@ -8,9 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach
-from sqlcrystal.consumption.selection import Roster, checked_width, highest
-from sqlcrystal.consumption.snapshots import Snapshots
+from sqlcrystal.consumption.retriever import Excluded, NamedRetriever, Reach, Roster, Snapshots, checked_width, highest
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.protocols import Bank
 from sqlcrystal.types import Card, Question, Retrieved

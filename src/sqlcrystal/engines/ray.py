@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeAlias
 
-from sqlcrystal.engines.worker_pool import Collection, Done, Holding, Result, Unit, UnitPerformer
+from sqlcrystal.engines.worker_pool import Collection, Contents, Done, Result, Unit, UnitPerformer
 from sqlcrystal.errors import ConfigError, ModelUnavailable, RecordingMiss, SqlcrystalError
 from sqlcrystal.models.recorded import Peeking, Recorded
 from sqlcrystal.models.recording import RecordedCall, request_key
@@ -72,38 +72,38 @@ class Worker:
         self._ray = importlib.import_module("ray")
         self._collector = collector
         self._performer = open_performer()
-        self._holdings: dict[Hashable, object] = {}
+        self._finished: dict[Hashable, object] = {}
 
     def perform(
-        self, unit: object, holdings: Mapping[Hashable, Reference], known: Mapping[str, Completion]
+        self, unit: object, finished: Mapping[Hashable, Reference], known: Mapping[str, Completion]
     ) -> object | None:
         """Perform one unit; its banks are fetched once."""
-        for bank, reference in holdings.items():
-            if bank not in self._holdings:
-                self._holdings[bank] = self._ray.get(reference)
+        for bank, reference in finished.items():
+            if bank not in self._finished:
+                self._finished[bank] = self._ray.get(reference)
         model = CollectingModel(self._performer.model, known, self._ray, self._collector)
-        return self._performer.asking(model).perform(unit, self._holdings)
+        return self._performer.asking(model).perform(unit, self._finished)
 
 
-class Dispatch(NamedTuple, Generic[Unit, Collection, Holding]):
+class Dispatch(NamedTuple, Generic[Unit, Collection, Contents]):
     """A unit that was sent out, the reply it lacked then, and how often it has been sent."""
 
     unit: Unit
-    holdings: Mapping[Collection, Holding]
+    finished: Mapping[Collection, Contents]
     lacks: str
     number: int
 
 
-class RayWorkers(Generic[Unit, Collection, Holding, Result]):
+class RayWorkers(Generic[Unit, Collection, Contents, Result]):
     """A worker pool over the cluster of RAY_ADDRESS, or over processes of this machine."""
 
     def __init__(
         self,
-        performer: UnitPerformer[Unit, Collection, Holding, Result],
+        performer: UnitPerformer[Unit, Collection, Contents, Result],
         model: Recorded,
         *,
         size: int | None,
-        open_there: Callable[[], UnitPerformer[Unit, Collection, Holding, Result]],
+        open_there: Callable[[], UnitPerformer[Unit, Collection, Contents, Result]],
     ) -> None:
         """Join the cluster and start the workers: one for each processor, and threads in them for more units."""
         try:
@@ -121,13 +121,13 @@ class RayWorkers(Generic[Unit, Collection, Holding, Result]):
         self._collector = self._ray.remote(num_cpus=0)(CallCollector).remote()
         self._workers = deque(worker.remote(open_there, self._collector) for _ in range(processes))
         self._banks: SingleFlight[Collection, Reference] = SingleFlight()
-        self._out: dict[Reference, Dispatch[Unit, Collection, Holding]] = {}
-        self._parked: dict[str, list[Dispatch[Unit, Collection, Holding]]] = defaultdict(list)
+        self._out: dict[Reference, Dispatch[Unit, Collection, Contents]] = {}
+        self._parked: dict[str, list[Dispatch[Unit, Collection, Contents]]] = defaultdict(list)
         self._done: deque[Done[Unit, Result]] = deque()
 
-    def begin(self, unit: Unit, holdings: Mapping[Collection, Holding]) -> None:
+    def begin(self, unit: Unit, finished: Mapping[Collection, Contents]) -> None:
         """Perform the unit from the recording, or send it out with what the recording has of it."""
-        self._begin(Dispatch(unit, holdings, "", 0))
+        self._begin(Dispatch(unit, finished, "", 0))
 
     def next_done(self) -> Done[Unit, Result]:
         """Wait for any unit that was begun; its calls are recorded before anything is made of them."""
@@ -148,11 +148,11 @@ class RayWorkers(Generic[Unit, Collection, Holding, Result]):
         for actor in (*self._workers, self._collector):
             self._ray.kill(actor)
 
-    def _begin(self, dispatch: Dispatch[Unit, Collection, Holding]) -> None:
-        unit, holdings = dispatch.unit, dispatch.holdings
+    def _begin(self, dispatch: Dispatch[Unit, Collection, Contents]) -> None:
+        unit, finished = dispatch.unit, dispatch.finished
         peeking = Peeking(self._model)
         try:
-            self._done.append(Done(unit, self._performer.asking(peeking).perform(unit, holdings)))
+            self._done.append(Done(unit, self._performer.asking(peeking).perform(unit, finished)))
         except RecordingMiss as miss:
             if self._model.mode == "replay":
                 self._done.append(Done(unit, None, miss))
@@ -165,15 +165,16 @@ class RayWorkers(Generic[Unit, Collection, Holding, Result]):
         except SqlcrystalError as error:
             self._done.append(Done(unit, None, error))
 
-    def _send(self, dispatch: Dispatch[Unit, Collection, Holding], known: Mapping[str, Completion]) -> None:
+    def _send(self, dispatch: Dispatch[Unit, Collection, Contents], known: Mapping[str, Completion]) -> None:
         banks = {
-            bank: self._banks.get(bank, partial(self._ray.put, holding)) for bank, holding in dispatch.holdings.items()
+            bank: self._banks.get(bank, partial(self._ray.put, contents))
+            for bank, contents in dispatch.finished.items()
         }
         worker = self._workers[0]
         self._workers.rotate(-1)
         self._out[worker.perform.remote(dispatch.unit, banks, known)] = dispatch
 
-    def _receive(self, dispatch: Dispatch[Unit, Collection, Holding], reference: Reference) -> None:
+    def _receive(self, dispatch: Dispatch[Unit, Collection, Contents], reference: Reference) -> None:
         """Settle a unit that came back; that of a lost worker is sent again, with the replies the worker had."""
         failures = self._ray.exceptions
         try:

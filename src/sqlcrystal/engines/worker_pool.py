@@ -10,9 +10,9 @@ from sqlcrystal.protocols import LanguageModel
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 Collection = TypeVar("Collection", bound=Hashable)
-Holding = TypeVar("Holding")
+Contents = TypeVar("Contents")
 Unit_contra = TypeVar("Unit_contra", contravariant=True)
-Holding_contra = TypeVar("Holding_contra", contravariant=True)
+Contents_contra = TypeVar("Contents_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 
 
@@ -24,30 +24,30 @@ class Done(NamedTuple, Generic[Unit, Result]):
     error: Exception | None = None
 
 
-class UnitPerformer(Protocol[Unit_contra, Collection, Holding_contra, Result_co]):
-    """UnitPerformer a unit, given the holdings of the collections that it needs."""
+class UnitPerformer(Protocol[Unit_contra, Collection, Contents_contra, Result_co]):
+    """Performs a unit, given the finished collections that it needs."""
 
     @property
     def model(self) -> LanguageModel:
         """Name the model that it asks."""
         ...
 
-    def perform(self, unit: Unit_contra, holdings: Mapping[Collection, Holding_contra]) -> Result_co | None:
+    def perform(self, unit: Unit_contra, finished: Mapping[Collection, Contents_contra]) -> Result_co | None:
         """Perform one unit."""
         ...
 
-    def asking(self, model: LanguageModel) -> "UnitPerformer[Unit_contra, Collection, Holding_contra, Result_co]":
+    def asking(self, model: LanguageModel) -> "UnitPerformer[Unit_contra, Collection, Contents_contra, Result_co]":
         """Make the same performer over another model."""
         ...
 
 
-class WorkerPool(Protocol[Unit, Collection, Holding_contra, Result]):
+class WorkerPool(Protocol[Unit, Collection, Contents_contra, Result]):
     """UnitPerformer units side by side; `size` of them keep it busy."""
 
     size: int
 
-    def begin(self, unit: Unit, holdings: Mapping[Collection, Holding_contra]) -> None:
-        """Take a unit on, with the holdings that it needs; returns at once."""
+    def begin(self, unit: Unit, finished: Mapping[Collection, Contents_contra]) -> None:
+        """Take a unit on, with the finished collections that it needs; returns at once."""
         ...
 
     def next_done(self) -> Done[Unit, Result]:
@@ -59,18 +59,18 @@ class WorkerPool(Protocol[Unit, Collection, Holding_contra, Result]):
         ...
 
 
-class ThreadWorkers(Generic[Unit, Collection, Holding, Result]):
+class ThreadWorkers(Generic[Unit, Collection, Contents, Result]):
     """As many units at once as there are threads."""
 
-    def __init__(self, performer: UnitPerformer[Unit, Collection, Holding, Result], *, size: int) -> None:
+    def __init__(self, performer: UnitPerformer[Unit, Collection, Contents, Result], *, size: int) -> None:
         self.size = size
         self._performer = performer
         self._pool = ThreadPoolExecutor(max_workers=size, thread_name_prefix="study")
         self._done: SimpleQueue[Done[Unit, Result]] = SimpleQueue()
 
-    def begin(self, unit: Unit, holdings: Mapping[Collection, Holding]) -> None:
+    def begin(self, unit: Unit, finished: Mapping[Collection, Contents]) -> None:
         """Perform the unit in a thread."""
-        future = self._pool.submit(self._performer.perform, unit, holdings)
+        future = self._pool.submit(self._performer.perform, unit, finished)
         future.add_done_callback(lambda settled: self._done.put(_done(unit, settled)))
 
     def next_done(self) -> Done[Unit, Result]:

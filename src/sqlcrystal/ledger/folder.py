@@ -1,17 +1,24 @@
-"""A run's folder belongs to one study, and to one process at a time."""
+"""The folder of a run: one study's, one process's at a time, with a log of each request, reply, card and repair."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from filelock import FileLock, Timeout
+from msgspec import Struct
 
 from sqlcrystal.config import PLACES, StudyFile
 from sqlcrystal.config.bundled import KEPT_STUDY
 from sqlcrystal.errors import DataError
-from sqlcrystal.ledger.records import write_whole
+from sqlcrystal.ledger.records import Outcome, write_whole
+from sqlcrystal.models.recording import request_key
+from sqlcrystal.pipeline import Answer, Lesson
+from sqlcrystal.types import Completion, Message, Question, Round, Sampling
 
 RECORDING = "recording.sqlite"
 LOCK = "run.lock"
@@ -57,3 +64,123 @@ def _identity(key: str, value: Any) -> Any:
     if key in ("model", "benchmark", "embedder"):
         return value.get("name") if isinstance(value, dict) else value
     return None if key in (*PLACES, *GROWING) else value
+
+
+class LoggedCall(Struct, frozen=True, kw_only=True):
+    """A call; `prompt` counts into the line's prompts, `key` is its address in the recording."""
+
+    key: str
+    prompt: int
+    sampling: Sampling
+    completion: Completion
+
+
+class LoggedRound(Struct, frozen=True, kw_only=True):
+    """One round of a repair, without its calls."""
+
+    sql: str | None
+    accepted: bool
+    execution: Any = None
+    probes: tuple[Any, ...] = ()
+
+
+class LogLine(Struct, frozen=True, kw_only=True):
+    """All there is to know of one answer; the last line of a question counts."""
+
+    question: str
+    database: str
+    text: str
+    sql: str | None
+    right: bool
+    prompts: tuple[tuple[Message, ...], ...]
+    calls: tuple[LoggedCall, ...]
+    retrieved: tuple[tuple[str, float, str], ...] = ()
+    rounds: tuple[LoggedRound, ...] = ()
+
+
+def line_of(
+    outcome: Outcome, question: Question, answer: Answer | None, lesson: Lesson | None, *, digest: str
+) -> LogLine:
+    """The log line of one question; prompts that several calls share are written once."""
+    calls = [*(answer.attempt.calls if answer else ()), *(lesson.calls if lesson else ())]
+    prompts = tuple(dict.fromkeys(call.messages for call in calls))
+    places = {messages: place for place, messages in enumerate(prompts)}
+    return LogLine(
+        question=question.id,
+        database=question.database,
+        text=question.text,
+        sql=outcome.sql,
+        right=outcome.right,
+        prompts=prompts,
+        calls=tuple(
+            LoggedCall(
+                key=request_key(digest, call.messages, call.sampling),
+                prompt=places[call.messages],
+                sampling=call.sampling,
+                completion=call.completion,
+            )
+            for call in calls
+        ),
+        retrieved=tuple(
+            (neighbour.card.id, neighbour.score, neighbour.card.text)
+            for neighbour in (answer.retrieved if answer else ())
+        ),
+        rounds=tuple(_logged(spent) for spent in (lesson.effort.rounds if lesson else ())),
+    )
+
+
+def _logged(spent: Round) -> LoggedRound:
+    """A round without the clock, so that the same run writes the same bytes."""
+    return LoggedRound(
+        sql=spent.sql,
+        accepted=spent.accepted,
+        execution=_timeless(spent.execution),
+        probes=tuple({"sql": probe.sql, "execution": _timeless(probe.execution)} for probe in spent.probes),
+    )
+
+
+class Logs:
+    """The log files of a run folder; a line that a file holds already is not written again."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder; files are opened when they are first written to."""
+        self._folder = folder
+        self._lock = Lock()
+        self._known: dict[str, set[bytes]] = {}
+
+    def append(self, name: str, line: LogLine) -> None:
+        """Write a line to the named log at once, so that only a line in the making can be lost."""
+        encoded = msgspec.json.encode(line) + b"\n"
+        mark = hashlib.blake2b(encoded, digest_size=16).digest()
+        path = self._folder / f"{quote(name, safe='=+,@ ')}.jsonl"
+        with self._lock:
+            if name not in self._known:
+                self._known[name] = _mend(path)
+            if mark in self._known[name]:
+                return
+            with path.open("ab") as stream:
+                stream.write(encoded)
+            self._known[name].add(mark)
+
+
+def _mend(path: Path) -> set[bytes]:
+    """The marks of a log's whole lines; a last line that a kill tore is cut off."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        return set()
+    marks = set()
+    whole = 0
+    with path.open("rb+") as stream:
+        for line in stream:
+            if line.endswith(b"\n"):
+                marks.add(hashlib.blake2b(line, digest_size=16).digest())
+                whole += len(line)
+        stream.truncate(whole)
+    return marks
+
+
+def _timeless(execution: object) -> Any:
+    document = msgspec.to_builtins(execution)
+    if isinstance(document, dict):
+        document.pop("seconds", None)
+    return document

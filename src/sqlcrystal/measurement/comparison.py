@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import DEFAULT_METHOD, RESAMPLES, Interval, student
@@ -298,41 +297,3 @@ def compare_arms(
         for (arm, comparison), p_holm in zip(compared.items(), adjusted, strict=True)
     )
     return ArmFamily(baseline=baseline, members=tuple(members))
-
-
-def mirrored(comparison: Comparison) -> Comparison:
-    """The same comparison read the other way round: a against b."""
-    turned = comparison.question_level
-    left = comparison.leave_one_out
-    return replace(
-        comparison,
-        a=comparison.b,
-        b=comparison.a,
-        delta_pp=-comparison.delta_pp,
-        ci_low_pp=_minus(comparison.ci_high_pp),
-        ci_high_pp=_minus(comparison.ci_low_pp),
-        question_level=replace(turned, value=-turned.value, low=_minus(turned.high), high=_minus(turned.low))
-        if turned
-        else None,
-        leave_one_out=LeaveOneOut(
-            low_pp=-left.high_pp,
-            high_pp=-left.low_pp,
-            without_for_low=left.without_for_high,
-            without_for_high=left.without_for_low,
-        )
-        if left
-        else None,
-        new_database_pp=_turned(comparison.new_database_pp),
-        macro_pp=_minus(comparison.macro_pp),
-        macro_ci_pp=_turned(comparison.macro_ci_pp),
-        fixed=comparison.broke,
-        broke=comparison.fixed,
-    )
-
-
-def _turned(ends: tuple[float, float] | None) -> tuple[float, float] | None:
-    return (-ends[1], -ends[0]) if ends else None
-
-
-def _minus(value: float | None) -> float | None:
-    return None if value is None else -value

@@ -260,15 +260,5 @@ def calibration(said: Sequence[float], right: Sequence[bool]) -> Calibration:
     )
 
 
-def risk_coverage(said: Sequence[float], right: Sequence[bool]) -> list[tuple[float, float]]:
-    """Give the share of wrong answers among the surest, for every share of answers that is given."""
-    ranked = [verdict for _, verdict in sorted(zip(said, right, strict=True), reverse=True)]
-    wrong, curve = 0, []
-    for count, verdict in enumerate(ranked, 1):
-        wrong += not verdict
-        curve.append((count / len(ranked), wrong / count))
-    return curve
-
-
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)

@@ -173,12 +173,6 @@ def read_arms(files: Sequence[Path], arms: Sequence[str] = (), *, cluster: str =
     return _read_scores(files)
 
 
-def read_pairs(path: Path) -> PairedOutcomes:
-    """Read PAIRS.csv; every defect is one line naming the row."""
-    scores = _read_columns(path, PAIR_COLUMNS[2:])
-    return scores.pair("a", "b")
-
-
 def _read_columns(path: Path, named: Sequence[str]) -> ArmScores:
     """Read a column for each arm: those named; else a and b; else all that are neither question nor seed."""
     columns = _columns(path)

@@ -20,7 +20,7 @@ from sqlcrystal.models.recorded import Peeking
 from sqlcrystal.planning.power import Foresight, foresee
 from sqlcrystal.protocols import Embedder, LanguageModel
 from sqlcrystal.study.design import SETTINGS, gate_of
-from sqlcrystal.study.memories import Holdings
+from sqlcrystal.study.memories import CollectionProgress
 from sqlcrystal.study.opening import Opened, open_study
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.units import Batch, Unit
@@ -157,7 +157,7 @@ class Planner:
         self.work = opened.work
         self.peek = Peeking(opened.model, length=estimate_tokens)
         self.performer = opened.performer.asking(self.peek)
-        self._holdings = Holdings(unit for batch in self.work for unit in batch.units)
+        self._collections = CollectionProgress(unit for batch in self.work for unit in batch.units)
         self._guessed: set[tuple[str, ...]] = set()
         self._unknown: set[tuple[str, str]] = set()
 
@@ -178,7 +178,7 @@ class Planner:
 
     def _walk(self, unit: Unit) -> float:
         """Perform a unit as far as the recording goes; the calls beyond that are guessed."""
-        filled = self._holdings.filled
+        filled = self._collections.filled
         if any(bank not in filled for bank in unit.needs):
             return self._answers(unit) + self._repairs(unit, WRONG_SHARE)
         if unit.leaves_out and not self._tells_flip(unit):
@@ -186,7 +186,7 @@ class Planner:
             return 0.0
         missing, known = len(self.peek.missing), len(self.peek.known)
         try:
-            self._holdings.keep(unit, self.performer.perform(unit, filled))
+            self._collections.keep(unit, self.performer.perform(unit, filled))
         except RecordingMiss:
             if not unit.arm:
                 self._unknown.add(unit.question.key)
@@ -208,7 +208,7 @@ class Planner:
     def _tells_flip(self, unit: Unit) -> bool:
         """Tell whether the recording tells if memory changed the verdict, so that its cards are left out in turn."""
         try:
-            flip = self.performer.flip(unit, self._holdings.filled)
+            flip = self.performer.flip(unit, self._collections.filled)
         except RecordingMiss:
             return False
         if unit.leaves_out == 1:

@@ -13,7 +13,7 @@ from sqlcrystal.bank import FrozenBank
 from sqlcrystal.consumption.controls import Mispaired, counts_of, fraction, matched, mispair
 from sqlcrystal.consumption.memory import BankMemory, CardOrder
 from sqlcrystal.consumption.retriever import Reach
-from sqlcrystal.ledger.log import LogLine
+from sqlcrystal.ledger.folder import LogLine
 from sqlcrystal.ledger.records import BankedCard, Outcome
 from sqlcrystal.measurement.attribution import harmful
 from sqlcrystal.protocols import Embedder, Retriever
@@ -41,7 +41,7 @@ class Performed(Struct, frozen=True, kw_only=True):
     missed: bool = False
 
 
-class Holding(Struct, frozen=True):
+class FinishedCollection(Struct, frozen=True):
     """A finished collection: its cards in the order they were banked, and the questions still without one."""
 
     episodes: tuple[BankedEpisode, ...] = ()
@@ -50,15 +50,15 @@ class Holding(Struct, frozen=True):
     """The cards that did more harm than good to the questions of their own collection, once they were tried."""
 
 
-Filled: TypeAlias = Mapping[Collection, Holding]
+FinishedCollections: TypeAlias = Mapping[Collection, FinishedCollection]
 """The collections that are complete, and what they hold."""
 
 
-class Holdings:
+class CollectionProgress:
     """The banks of a study as they fill; a run and a plan keep one each."""
 
     def __init__(self, units: Iterable[Unit]) -> None:
-        self.filled: dict[Collection, Holding] = {}
+        self.filled: dict[Collection, FinishedCollection] = {}
         self._waiting: dict[Collection, dict[Unit, Performed | None]] = defaultdict(dict)
         self._fillers: dict[Collection, list[Unit]] = defaultdict(list)
         for unit in units:
@@ -73,16 +73,16 @@ class Holdings:
         waiting[unit] = performed
         if len(waiting) < len(fillers):
             return False
-        before = self.filled[unit.needs[0]] if unit.needs else Holding()  # the pass before this one
+        before = self.filled[unit.needs[0]] if unit.needs else FinishedCollection()  # the pass before this one
         finished = [(filler.question.key, done) for filler in fillers if (done := waiting[filler]) is not None]
         if unit.fills.tried_by:
             retired = harmful(done.outcome for _, done in finished)
-            self.filled[unit.fills] = Holding(before.episodes, before.missed, retired)
+            self.filled[unit.fills] = FinishedCollection(before.episodes, before.missed, retired)
             del self._waiting[unit.fills]
             return True
         banked = (done.banked for _, done in finished if done.banked is not None)
         missed = frozenset(key for key, done in finished if done.missed)
-        self.filled[unit.fills] = Holding((*before.episodes, *banked), missed)
+        self.filled[unit.fills] = FinishedCollection((*before.episodes, *banked), missed)
         del self._waiting[unit.fills]
         return True
 
@@ -111,44 +111,48 @@ class Memories:
             with suppress(Exception):  # whoever needs it meets the same trouble, and says so
                 self._retriever(planned.arm.retriever, planned.seeds[0])
 
-    def of(self, planned: PlannedArm, seed: int, holdings: Filled, *, own: bool, after: int) -> RememberedMemory:
+    def of(
+        self, planned: PlannedArm, seed: int, finished: FinishedCollections, *, own: bool, after: int
+    ) -> RememberedMemory:
         """Tell what a question of this arm and seed may be told, as it stands after so many passes."""
 
         def make() -> RememberedMemory:
-            served = self.served(planned, seed, holdings, after=after)
+            served = self.served(planned, seed, finished, after=after)
             memory = BankMemory(served.searched, served.retriever, k=planned.arm.k, order=self._order, own=own)
             return RememberedMemory(memory)
 
         return self._memories.get((planned.name, seed, after, own), make)
 
-    def served(self, planned: PlannedArm, seed: int, holdings: Filled, *, after: int | None = None) -> ArmMemory:
+    def served(
+        self, planned: PlannedArm, seed: int, finished: FinishedCollections, *, after: int | None = None
+    ) -> ArmMemory:
         """The arm's bank, cut and permuted as the arm says, with its retriever."""
         number = after or planned.arm.passes
-        return self._served.get((planned.name, seed, number), lambda: self._serve(planned, seed, holdings, number))
+        return self._served.get((planned.name, seed, number), lambda: self._serve(planned, seed, finished, number))
 
-    def audit(self, planned: PlannedArm, seed: int, holdings: Filled, *, rule: str) -> list[BankedCard]:
+    def audit(self, planned: PlannedArm, seed: int, finished: FinishedCollections, *, rule: str) -> list[BankedCard]:
         """The cards of an arm's bank as they are shown, each with the oracle's bit and its failure modes."""
         episodes: dict[CardId, BankedEpisode] = {
-            episode.card.id: episode for episode in holdings[collection_of(planned, seed)].episodes
+            episode.card.id: episode for episode in finished[collection_of(planned, seed)].episodes
         }
-        shown = self.served(planned, seed, holdings).shown
+        shown = self.served(planned, seed, finished).shown
         return [
             self._audited(planned.name, seed, card, episodes.get(card.id), rule)
             for database in shown.databases()
             for card in shown.cards(database)
         ]
 
-    def _serve(self, planned: PlannedArm, seed: int, holdings: Filled, after: int) -> ArmMemory:
+    def _serve(self, planned: PlannedArm, seed: int, finished: FinishedCollections, after: int) -> ArmMemory:
         arm = planned.arm
-        bank = FrozenBank(episode.card for episode in holdings[collection_of(planned, seed, after)].episodes)
+        bank = FrozenBank(episode.card for episode in finished[collection_of(planned, seed, after)].episodes)
         if share := bank_share(arm.bank):
             bank = fraction(bank, share, seed=seed)
         elif cut := MATCHED.fullmatch(arm.bank):
-            other = self.served(self.design.arm(cut[1]), seed, holdings).searched
+            other = self.served(self.design.arm(cut[1]), seed, finished).searched
             bank = matched(bank, counts_of(other), draw=int(cut[2]), seed=seed)
         elif trial := trial_arm(arm.bank):
-            retired = holdings[trial_of(self.design.arm(trial), seed)].retired
-            tried = self.served(self.design.arm(trial), seed, holdings).searched
+            retired = finished[trial_of(self.design.arm(trial), seed)].retired
+            tried = self.served(self.design.arm(trial), seed, finished).searched
             bank = FrozenBank(
                 card for name in tried.databases() for card in tried.cards(name) if card.id not in retired
             )

@@ -22,19 +22,17 @@ from sqlcrystal.databases.layout import spelled_layout
 from sqlcrystal.engines.worker_pool import ThreadWorkers
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.export import load_writers, write_results
-from sqlcrystal.ledger.folder import RECORDING, claimed
-from sqlcrystal.ledger.log import Logs
+from sqlcrystal.ledger.folder import RECORDING, Logs, claimed
 from sqlcrystal.ledger.records import Contrast, Ledger, Manifest, Preregistration, write_ledger, write_whole
 from sqlcrystal.models.embeddings import CachedEmbedder, open_embedder
 from sqlcrystal.models.opening import open_model
 from sqlcrystal.models.recorded import Recorded
 from sqlcrystal.models.recording import Recording
-from sqlcrystal.protocols import Database, Embedder, LanguageModel
+from sqlcrystal.protocols import Database, Embedder, LanguageModel, Reporter
 from sqlcrystal.solving.prompt import render_memory
 from sqlcrystal.study.design import Design, design
 from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.perform import Performer
-from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.study.run import Runner, RunResult, StudyWorkers
 from sqlcrystal.study.units import Batch, batches
 from sqlcrystal.study.world import World
@@ -360,7 +358,7 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
             for planned in plan.arms
             if planned.name in recorded_arms and planned.remembers
             for seed in planned.seeds
-            for card in opened.performer.memories.audit(planned, seed, result.holdings, rule=study.rule)
+            for card in opened.performer.memories.audit(planned, seed, result.collections, rule=study.rule)
         ),
         questions={case.question.id: case.question.text for case in world.benchmark.cases},
         known=tuple(case.question.id for case in world.benchmark.cases if case.known),

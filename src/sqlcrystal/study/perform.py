@@ -9,7 +9,7 @@ from sqlcrystal import assembly, pipeline
 from sqlcrystal.config import StudyFile
 from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.errors import ModelRejected
-from sqlcrystal.ledger.log import line_of
+from sqlcrystal.ledger.folder import line_of
 from sqlcrystal.ledger.records import Outcome
 from sqlcrystal.measurement.confidence import traits
 from sqlcrystal.protocols import LanguageModel
@@ -17,7 +17,7 @@ from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.following import PastTurn, Reading, Rewriter
 from sqlcrystal.solving.prompt import unread_tokens
 from sqlcrystal.study.design import SETTINGS, PlannedArm, gate_of
-from sqlcrystal.study.memories import BankedEpisode, Filled, Memories, Performed
+from sqlcrystal.study.memories import BankedEpisode, FinishedCollections, Memories, Performed
 from sqlcrystal.study.units import Unit
 from sqlcrystal.study.world import (
     REPEATED,
@@ -74,48 +74,48 @@ class Performer:
         """A performer over the same world and memories that asks another model, and has done nothing yet."""
         return Performer(self.study, self.world, model, self.memories)
 
-    def perform(self, unit: Unit, holdings: Filled) -> Performed | None:
+    def perform(self, unit: Unit, finished: FinishedCollections) -> Performed | None:
         """One unit; None when it has no row, as for a question whose card is not in the bank after all."""
-        if not self._is_asked(unit, holdings):
+        if not self._is_asked(unit, finished):
             return None
-        flip = self.flip(unit, holdings) if unit.leaves_out else None
+        flip = self.flip(unit, finished) if unit.leaves_out else None
         if unit.leaves_out and flip is None:
             return None
         try:
             if SETTINGS[unit.setting].serves:
-                served = self._serve(unit, self._memory(unit, holdings), holdings)
+                served = self._serve(unit, self._memory(unit, finished), finished)
                 settled = self._settle(unit, served.answer, pipeline.Lesson(effort=served.effort), None)
                 return replace(settled, outcome=self._told(settled.outcome, unit.question, served))
             share = self._log_share(unit)
             if share is not None:
                 answer = self._logged(unit, share)
             else:
-                answer = self._answer(unit, self._memory(unit, holdings), holdings)
+                answer = self._answer(unit, self._memory(unit, finished), finished)
         except ModelRejected:  # the same prompt would be refused again, so the question is unevaluable
             if not unit.arm:
                 raise
             return self._settle(unit, None, None, flip)
         return self._settle(unit, answer, self._learn(unit, answer), flip) if unit.arm else None
 
-    def flip(self, unit: Unit, holdings: Filled) -> Flip | None:
+    def flip(self, unit: Unit, finished: FinishedCollections) -> Flip | None:
         """The answer with the whole window, if it is right where the one without memory is wrong, or the reverse."""
-        memory, oracle, rule = self._whole_memory(unit, holdings), self.world.oracle, self.study.rule
+        memory, oracle, rule = self._whole_memory(unit, finished), self.world.oracle, self.study.rule
         card = MemoryWithout(memory, unit.leaves_out).left_out(unit.question)
         if card is None or not oracle.evaluable(unit.question):
             return None
         try:
-            sqls = [self._answer(unit, seen, holdings).attempt.sql for seen in (NoMemory(), memory)]
+            sqls = [self._answer(unit, seen, finished).attempt.sql for seen in (NoMemory(), memory)]
         except ModelRejected:
             return None
         before, after = (oracle.judge(unit.question, sql).rules[rule] for sql in sqls)
         return Flip(card, sqls[1], after) if before != after else None
 
-    def work(self, unit: Unit, holdings: Filled) -> UnitWork:
+    def work(self, unit: Unit, finished: FinishedCollections) -> UnitWork:
         """Tell what a unit will ask, known before it is asked."""
         if unit.earlier:  # how it will read, and so its cards, is known once the turns before it are answered
             return UnitWork((unit.question.database,), (unit,))
-        memory = self._memory(unit, holdings)
-        cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, holdings) else ()
+        memory = self._memory(unit, finished)
+        cards = memory.arrange(memory.recall(unit.question)) if self._is_asked(unit, finished) else ()
         prefix = (unit.question.database, *(card.text for card in cards))
         gate = self._gate(unit)
         repair = (self._source_name(unit), *gate) if gate else ()
@@ -124,36 +124,36 @@ class Performer:
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _answer(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> pipeline.Answer:
+    def _answer(self, unit: Unit, memory: pipeline.Memory, finished: FinishedCollections) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
-        reading = self._read(unit, memory, holdings)
+        reading = self._read(unit, memory, finished)
         answer = pipeline.answer(reading.question, memory=memory, solver=self._solver(unit, memory), database=database)
         return _with_calls(reading, answer)
 
-    def _read(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> Reading:
+    def _read(self, unit: Unit, memory: pipeline.Memory, finished: FinishedCollections) -> Reading:
         """Read a unit's question after the turns before it, each read and answered as the unit's arm would."""
         turns = []
         for place, question in enumerate(unit.earlier):
             before = replace(unit, question=question, earlier=unit.earlier[:place], fills=None)
-            answered = self._turns.get(before, lambda before=before: self._turn(before, holdings))  # type: ignore[misc]
+            answered = self._turns.get(before, lambda before=before: self._turn(before, finished))  # type: ignore[misc]
             turns.append(answered)
         key = (self._sample(unit, memory), as_asked(unit.question), tuple(turns))
         sampling = Sampling(max_tokens=self.study.max_tokens, index=self._sample(unit, memory))
         rewriter = Rewriter(self.model, sampling=sampling)
         return self._readings.get(key, lambda: pipeline.read(unit.question, turns, rewriter=rewriter))
 
-    def _turn(self, unit: Unit, holdings: Filled) -> PastTurn:
+    def _turn(self, unit: Unit, finished: FinishedCollections) -> PastTurn:
         """Tell an earlier turn as later ones see it: as it was read, with the SQL of its first attempt."""
         try:
-            attempt = self._answer(unit, self._memory(unit, holdings), holdings).attempt
+            attempt = self._answer(unit, self._memory(unit, finished), finished).attempt
         except ModelRejected:
             return PastTurn(unit.question.text)
         return PastTurn(attempt.question.text, attempt.sql)
 
-    def _serve(self, unit: Unit, memory: pipeline.Memory, holdings: Filled) -> pipeline.Served:
+    def _serve(self, unit: Unit, memory: pipeline.Memory, finished: FinishedCollections) -> pipeline.Served:
         """Answer as the service does, by its own code and its own source of repairs."""
         database = self.world.database(unit.question.database)
-        reading = self._read(unit, memory, holdings)
+        reading = self._read(unit, memory, finished)
         served = pipeline.serve(
             reading.question,
             memory=memory,
@@ -216,24 +216,24 @@ class Performer:
         """Give the share of wrong and stale queries, if a unit of a collection starts from a log."""
         return assembly.log_share(self._planned(unit).arm.source) if unit.collects else None
 
-    def _memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:
-        memory = self._whole_memory(unit, holdings)
+    def _memory(self, unit: Unit, finished: FinishedCollections) -> pipeline.Memory:
+        memory = self._whole_memory(unit, finished)
         return MemoryWithout(memory, unit.leaves_out) if unit.leaves_out else memory
 
-    def _whole_memory(self, unit: Unit, holdings: Filled) -> pipeline.Memory:
+    def _whole_memory(self, unit: Unit, finished: FinishedCollections) -> pipeline.Memory:
         setting = SETTINGS[unit.setting]
         if setting.memory == "none" or not unit.needs:
             return NoMemory()
         own, after = setting.memory == "own", unit.needs[0].after
-        return self.memories.of(self._planned(unit), unit.seed, holdings, own=own, after=after)
+        return self.memories.of(self._planned(unit), unit.seed, finished, own=own, after=after)
 
-    def _is_asked(self, unit: Unit, holdings: Filled) -> bool:
+    def _is_asked(self, unit: Unit, finished: FinishedCollections) -> bool:
         """Tell if the unit has a question to ask: one that is banked, or in a further pass one still without a card."""
         if SETTINGS[unit.setting].asks == "banked":
-            served = self.memories.served(self._planned(unit), unit.seed, holdings)
+            served = self.memories.served(self._planned(unit), unit.seed, finished)
             return any(card.question.key == unit.question.key for card in served.searched.cards(unit.question.database))
         if unit.collects and unit.needs:
-            return unit.question.key in holdings[unit.needs[0]].missed
+            return unit.question.key in finished[unit.needs[0]].missed
         return True
 
     def _gate(self, unit: Unit) -> tuple[str, float] | None:

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from sqlcrystal.engines.worker_pool import Done, WorkerPool
 from sqlcrystal.errors import InfrastructureError, ModelRefusedAccess, ModelRejected, RecordingMiss, SqlcrystalError
-from sqlcrystal.ledger.log import Logs
+from sqlcrystal.ledger.folder import Logs
 from sqlcrystal.ledger.records import Outcome
-from sqlcrystal.study.memories import Holding, Holdings, Performed
+from sqlcrystal.protocols import Reporter
+from sqlcrystal.study.memories import CollectionProgress, FinishedCollection, Performed
 from sqlcrystal.study.perform import Performer
-from sqlcrystal.study.reporter import Reporter
 from sqlcrystal.study.units import Batch, Collection, Unit
 
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -27,14 +27,14 @@ PATIENCE = 8
 """So many failed calls in a row, or as many as are under way at once and one more, end the run: the model is away."""
 REFUSALS = 8
 """So many prompts refused, and none answered, end the run: it is not the prompts."""
-StudyWorkers: TypeAlias = WorkerPool[Unit, Collection, Holding, Performed]
+StudyWorkers: TypeAlias = WorkerPool[Unit, Collection, FinishedCollection, Performed]
 
 
 class RunResult(Struct, kw_only=True):
     """The findings of a run: the outcomes of complete batches, the banks, and why the rest is left out."""
 
     outcomes: dict[str, list[Outcome]]
-    holdings: dict[Collection, Holding]
+    collections: dict[Collection, FinishedCollection]
     left_out: dict[str, str]
     first_error: SqlcrystalError | None = None
 
@@ -82,7 +82,7 @@ class Runner:
         self.first_error: SqlcrystalError | None = None
         self._places = {unit: place for place, batch in enumerate(batches) for unit in batch.units}
         self._numbers = {unit: number for number, unit in enumerate(self._places)}
-        self._holdings = Holdings(self._places)
+        self._collections = CollectionProgress(self._places)
         self._waiting: dict[tuple[Collection, ...], list[Unit]] = defaultdict(list)
         for unit in self._places:
             self._waiting[unit.needs].append(unit)
@@ -100,7 +100,7 @@ class Runner:
         while True:
             try:
                 while len(self._under_way) < self.workers.size and (unit := self._next_unit()) is not None:
-                    self.workers.begin(unit, {bank: self._holdings.filled[bank] for bank in unit.needs})
+                    self.workers.begin(unit, {bank: self._collections.filled[bank] for bank in unit.needs})
                 if not self._under_way:
                     return self._result()
                 done = self.workers.next_done()
@@ -117,7 +117,7 @@ class Runner:
 
     def _release(self) -> None:
         """Queue every unit whose banks are filled, those whose prompts start alike side by side."""
-        filled = self._holdings.filled
+        filled = self._collections.filled
         for needs in [needs for needs in self._waiting if all(bank in filled for bank in needs)]:
             for unit in self._waiting.pop(needs):
                 try:
@@ -182,11 +182,11 @@ class Runner:
             run = f"-run{performed.outcome.run}" if performed.outcome.run > 1 else ""
             place = f"-without{unit.leaves_out}" if unit.leaves_out else ""
             self.logs.append(f"{unit.arm}-{unit.setting}-{unit.seed}{run}{place}", performed.line)
-        if self._holdings.keep(unit, performed):
+        if self._collections.keep(unit, performed):
             self._release()
 
     def _result(self) -> RunResult:
-        result = RunResult(outcomes={}, holdings=self._holdings.filled, left_out={}, first_error=self.first_error)
+        result = RunResult(outcomes={}, collections=self._collections.filled, left_out={}, first_error=self.first_error)
         for progress in self.progress:
             batch = progress.batch
             if batch.told and progress.complete:

@@ -59,7 +59,7 @@ class Mention(Struct, frozen=True):
 class QueryScope:
     """The sources of one SELECT, within those of the query around it."""
 
-    def __init__(self, select: exp.Select, known: Known, inner: "Inner", around: "QueryScope | None" = None) -> None:
+    def __init__(self, select: exp.Select, known: Known, inner: Inner, around: "QueryScope | None" = None) -> None:
         """Name every source; of a table that stands twice, each by its alias."""
         self.select, self.known, self.around = select, known, around
         self.inner = inner

@@ -25,7 +25,7 @@ from rich.progress import (
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv, Json
 from sqlcrystal.interfaces.cli.output import print_json, print_lines, print_table
-from sqlcrystal.study.reporter import Reporter
+from sqlcrystal.protocols import Reporter
 
 if TYPE_CHECKING:
     from sqlcrystal.config import StudyFile

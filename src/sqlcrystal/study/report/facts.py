@@ -384,8 +384,3 @@ def completeness(facts: Facts, folder: Path | None = None) -> Completeness:
         begun=frozenset(row.arm for row in facts.ledger.outcomes if row.setting != "collection"),
         confirmatory=frozenset(name for contrast in planned for name in contrast.arms),
     )
-
-
-def recorded_settings(facts: Facts, arm: Arm) -> tuple[str, ...]:
-    """The settings that an arm has outcomes in."""
-    return tuple(dict.fromkeys(row.setting for row in facts.ledger.outcomes if row.arm == arm.name))

@@ -55,7 +55,7 @@ ESCAPED = {
     "<": r"$<$",
     ">": r"$>$",
 }
-TEMPLATE = r"""\begin{table}[t]
+LATEX_TABLE = r"""\begin{table}[t]
 \caption{%(caption)s}
 \label{tab:%(key)s}
 \centering\footnotesize
@@ -72,24 +72,24 @@ TEMPLATE = r"""\begin{table}[t]
 
 def to_latex(table: ReportTable) -> str:
     """One table."""
-    return TEMPLATE % {
-        "caption": escape(f"{table.title}. {table.note}".strip()),
+    return LATEX_TABLE % {
+        "caption": latex_text(f"{table.title}. {table.note}".strip()),
         "key": table.key,
         "layout": "".join("r" if flag else "l" for flag in numeric_columns(table)),
-        "head": " & ".join(map(escape, table.columns)),
-        "body": "\n".join(_line(table, index) for index in range(len(table.rows))),
+        "head": " & ".join(map(latex_text, table.columns)),
+        "body": "\n".join(_latex_line(table, index) for index in range(len(table.rows))),
     }
 
 
-def _line(table: ReportTable, index: int) -> str:
+def _latex_line(table: ReportTable, index: int) -> str:
     row = table.rows[index]
     if len(row) > 1:
-        return " & ".join(map(escape, row)) + r" \\"
+        return " & ".join(map(latex_text, row)) + r" \\"
     gap = "\\addlinespace\n" if index else ""
-    return rf"{gap}\multicolumn{{{len(table.columns)}}}{{@{{}}l}}{{\emph{{{escape(row[0])}}}}} \\"
+    return rf"{gap}\multicolumn{{{len(table.columns)}}}{{@{{}}l}}{{\emph{{{latex_text(row[0])}}}}} \\"
 
 
-def escape(text: str) -> str:
+def latex_text(text: str) -> str:
     """Text that LaTeX sets as it stands."""
     return "".join(ESCAPED.get(letter, letter) for letter in text)
 
