@@ -16,8 +16,8 @@ from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard, WaitingAnswer
 from sqlcrystal.serving.in_words import in_words, silent, teller
-from sqlcrystal.serving.lookups import known_card
 from sqlcrystal.serving.privacy import runs_as_kept
+from sqlcrystal.serving.reach import known_card
 from sqlcrystal.serving.readings import kept_readings
 from sqlcrystal.serving.workspace import Workspace, without_password
 from sqlcrystal.solving.following import PastTurn, Reading, Rewriter, unrewritten

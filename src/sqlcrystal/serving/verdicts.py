@@ -21,8 +21,8 @@ from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
 from sqlcrystal.serving.draft import LOOKED_AT, NEAR, Draft, Vouched, contradicting
 from sqlcrystal.serving.in_words import in_words
-from sqlcrystal.serving.lookups import known_card
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like, masked_query
+from sqlcrystal.serving.reach import known_card
 from sqlcrystal.serving.readings import other_proposal
 from sqlcrystal.serving.replay import exchange
 from sqlcrystal.serving.solving import OnceEach, mend, presented
