@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from cardbox import card
 from shop import QUESTION, RIGHT, WRONG, fenced, repairing, right
-from sqlcrystal.acquisition.repair import FirstTry
-from sqlcrystal.acquisition.resampling import SelfVote
+from sqlcrystal.acquisition.repair import FirstTry, SelfVote
 from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union
 from sqlcrystal.admission.verifiers import Oracle
 from sqlcrystal.assembly import (

@@ -13,7 +13,7 @@ import pytest
 
 import sqlcrystal
 from cardbox import card
-from sqlcrystal.serving.parameters import exchange
+from sqlcrystal.serving.replay import exchange
 
 reading: Any = importlib.import_module("re._parser")  # the parser of `re`, which has no types
 LENGTH = 1_000

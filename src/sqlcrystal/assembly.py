@@ -6,10 +6,16 @@ from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from sqlcrystal.acquisition.explore import Explore, Exploring
 from sqlcrystal.acquisition.from_log import FromLog
-from sqlcrystal.acquisition.repair import BUDGET, FirstTry, NamedSource
-from sqlcrystal.acquisition.resampling import Resample, SelfVote
-from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union, UnionLook
-from sqlcrystal.acquisition.spelling import SpelledThenLook, SpelledThenOneBit
+from sqlcrystal.acquisition.repair import BUDGET, FirstTry, NamedSource, Resample, SelfVote
+from sqlcrystal.acquisition.revision import (
+    LookFirst,
+    OneBit,
+    Probing,
+    SpelledThenLook,
+    SpelledThenOneBit,
+    Union,
+    UnionLook,
+)
 from sqlcrystal.admission.verifiers import EngineSignal, Judge, Noisy, Oracle, RoundTrip, Ungated
 from sqlcrystal.consumption.controls import Foreign, Nothing, Random, SchemaSimilar
 from sqlcrystal.consumption.dense import Dense, Mmr, Payload

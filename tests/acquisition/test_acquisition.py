@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from shop import PROBE, QUESTION, RIGHT, SCHEMA, WRONG, fenced, repairing, right
 from sqlcrystal.acquisition.explore import Explore, Exploring
-from sqlcrystal.acquisition.repair import FirstTry, clip
-from sqlcrystal.acquisition.resampling import Resample, SelfVote, elect
+from sqlcrystal.acquisition.repair import FirstTry, Resample, SelfVote, clip, elect
 from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union, cap, look, suspects
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.models.scripted import ScriptedModel

@@ -15,7 +15,7 @@ from shop import RIGHT, build
 from sqlcrystal.errors import UserError
 from sqlcrystal.interfaces.notebook import load_ipython_extension, unload_ipython_extension
 
-KINDS = {"ask": "line_cell", "right": "line", "wrong": "line"}
+KINDS = {"ask": "line_cell", "pick": "line", "right": "line", "wrong": "line"}
 
 
 class Shell:

@@ -34,6 +34,7 @@ from sqlcrystal.models.scripted import ScriptedModel, prompt_text
 from sqlcrystal.serving import ServedAnswer
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.crystal import Crystal
+from sqlcrystal.serving.figures import figures
 from sqlcrystal.solving.profile import HEADING
 from sqlcrystal.types import Message, Sampling
 from watched_tab import IN_BROWSER, Watched
@@ -129,6 +130,21 @@ def test_no_larger_share_of_answers_asks_than_the_settings_allow(tmp_path: Path,
     with opened(tmp_path, readings=share) as crystal:
         given = [crystal.ask(f"How many hardware items are there in shelf {place}?") for place in "ABCDEF"]
     assert sum(bool(answer.readings) for answer in given) == asked
+
+
+def test_the_worth_of_asking_is_counted(crystal: Crystal) -> None:
+    given = [crystal.ask(f"How many hardware items are there in shelf {place}?") for place in "ABCDEF"]
+    crystal.pick(given[0], 1)
+    crystal.confirm(given[1], anyway=True)
+    crystal.pick(given[2], 2, anyway=True)
+    crystal.reject(given[3], repair=False)
+    (value,) = crystal.value()
+    assert value.readings is not None
+    counts = value.readings
+    assert (counts.asked, counts.first, counts.second, counts.neither) == (4, 2, 1, 1)
+    assert counts.share == pytest.approx(100 * 4 / 6, abs=0.01)
+    told = {figure.name: figure.words for figure in figures(value)}
+    assert told["Two readings"] == "of all answers, 4: the first picked 2, the second 1, neither 1; 0 wait"
 
 
 def test_both_readings_are_printed_and_picked_by_command(

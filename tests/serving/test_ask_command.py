@@ -68,6 +68,7 @@ def test_one_command_leads_from_nothing_to_an_answer(run: Run, model: str, folde
         "adapted": False,
         "audit": False,
         "offer": None,
+        "readings": [],
         "verdict": "",
         "card": "",
         "checked": "",

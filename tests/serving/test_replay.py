@@ -11,7 +11,7 @@ from shop import build, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.models.scripted import ScriptedModel
-from sqlcrystal.serving.parameters import exchange
+from sqlcrystal.serving.replay import exchange
 from sqlcrystal.types import CardStatus
 
 ASKED = "Which items cost more than 100?"

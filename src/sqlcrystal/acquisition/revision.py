@@ -1,4 +1,4 @@
-"""T2, T3 and T3-look: revise the last candidate on one bit, on what probes reveal, or after a look without asking."""
+"""T2, T3 and T3-look: revise on one bit, on what probes reveal, or after a look; T3-near and T2-near: spell first."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,6 +19,7 @@ from sqlcrystal.acquisition.repair import (
 from sqlcrystal.databases.engines import title_of
 from sqlcrystal.databases.layout import Layout, homes_of, join_path, keys_of, layout_of, owner_of, read_around
 from sqlcrystal.databases.parsing import Unparsable, grammar, parse, written
+from sqlcrystal.databases.spelling import misspelt, respelled
 from sqlcrystal.protocols import Check, Database, LanguageModel
 from sqlcrystal.solving.extract import extract_blocks, extract_sql, same_words
 from sqlcrystal.solving.prompt import render_execution, render_question, render_schema
@@ -27,6 +28,7 @@ from sqlcrystal.types import (
     Call,
     Cell,
     Effort,
+    Episode,
     Execution,
     Failure,
     Message,
@@ -36,7 +38,7 @@ from sqlcrystal.types import (
     Rows,
 )
 
-# ── T2: one bit ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── T2: one bit ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 ONE_BIT_SYSTEM = "You are correcting a {dialect} query. Output ONE corrected query."
 FEEDBACK = "The previous SQL did not answer the question correctly. Please revise it."
@@ -83,7 +85,7 @@ def render_previous(sql: str | None) -> str:
     return "[Previous SQL]\n" + (f"```sql\n{sql}\n```" if sql else "(the reply held no SQL)")
 
 
-# ── looking at the database: probes under the guard, with short caps, reported in few lines ──────────────────────────
+# ── looking at the database: probes under the guard, with short caps, reported in few lines ───────────────────────────
 
 MOST_PROBES = 4
 SECONDS = 5.0
@@ -149,7 +151,7 @@ def _quoted(cell: Cell) -> str:
     return "NULL" if cell is None else str(cell)
 
 
-# ── suspects: columns whose values should be looked at, and columns that stand elsewhere ─────────────────────────────
+# ── suspects: columns whose values should be looked at, and columns that stand elsewhere ──────────────────────────────
 
 MOST_SUSPECTS = 4
 MOST_NEAR = 3
@@ -229,7 +231,7 @@ def _beside(predicate: exp.Expr, node: exp.Expr) -> bool:
     return node.find_ancestor(exp.Predicate) is predicate
 
 
-# ── T3 and T3-look: probes ───────────────────────────────────────────────────────────────────────────────────────────
+# ── T3 and T3-look: probes ────────────────────────────────────────────────────────────────────────────────────────────
 
 PROBE_SYSTEM = (
     "You are debugging a {dialect} query judged INCORRECT. "
@@ -380,3 +382,54 @@ class UnionLook(Union):
     name: ClassVar[str] = "union-look"
     summary: ClassVar[str] = f"{LookFirst.name} repairs and first-try successes"
     repairs_by: ClassVar[type[Repair]] = LookFirst
+
+
+# ── values as they are stored ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class LookNear(LookFirst):
+    """Tells the model, beside what T3-look tells, which stored value is near a literal that its column never holds."""
+
+    name: ClassVar[str] = "T3-look, told near values"
+
+    def remarks(self, previous: str | None) -> Iterator[str]:
+        """Write a sentence for each misspelt value."""
+        return misspelt(previous, self.database)
+
+
+class SpelledThenLook(NamedSource):
+    """Exchanges misspelt values for stored ones; where that is not enough, asks the model to repair."""
+
+    name: ClassVar[str] = "T3-near"
+    summary: ClassVar[str] = "stored spellings, then repair by T3-look told of near values"
+    repairs_by: ClassVar[type[Repair]] = LookNear
+
+    def __init__(self, repair: Repair) -> None:
+        self.rest = repair
+
+    @classmethod
+    def of(cls, model: LanguageModel, database: Database, *, budget: int) -> Self:
+        """Make the source around the one that asks the model."""
+        return cls(cls.repairs_by.of(model, database, budget=budget))
+
+    def acquire(self, attempt: Attempt, *, right: bool, accept: Check) -> Effort:
+        """Take the respelled query if the check accepts it; a round of it has no call."""
+        found = None if right else respelled(attempt.sql, self.rest.database)
+        if found is None or not accept(found.sql):
+            return self.rest.acquire(attempt, right=right, accept=accept)
+        execution = clip(self.rest.run(found.sql))
+        rounds = (Round(calls=(), sql=found.sql, execution=execution, accepted=True),)
+        episode = Episode(attempt=attempt, source=self.name, sql=found.sql, rounds=rounds)
+        return Effort(attempt=attempt, source=self.name, rounds=rounds, episode=episode)
+
+    def calls_in(self, rounds: float) -> float:
+        """Count what the repair takes."""
+        return self.rest.calls_in(rounds)
+
+
+class SpelledThenOneBit(SpelledThenLook):
+    """Does the same where the model may see no value: it is told nothing but that its query was wrong."""
+
+    name: ClassVar[str] = "T2-near"
+    summary: ClassVar[str] = "stored spellings, then repair on one bit"
+    repairs_by: ClassVar[type[Repair]] = OneBit

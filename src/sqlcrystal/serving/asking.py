@@ -133,7 +133,7 @@ def _read(
     question = as_question(text, database)
     if earlier is None:
         return Reading(question=question)
-    from sqlcrystal.serving.threads import read_after
+    from sqlcrystal.serving.stories import read_after
 
     reading = read_after(workspace, question, earlier, by=by)
     alone = replace(as_question(reading.question.text, database), evidence=reading.question.evidence)
@@ -280,7 +280,7 @@ def _vouched(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, d
     """Let the team's assertions and checks speak of an answer; most teams have none."""
     if not (opened.entry.assertion or opened.entry.check):
         return Vouched()
-    from sqlcrystal.serving.checks import vouch
+    from sqlcrystal.serving.verdicts import vouch
 
     return vouch(workspace, opened, record, draft.episode)
 

@@ -7,8 +7,8 @@ from typing import Any
 from sqlcrystal.bank import CheckReport, Entry, ImportReport, check_cards, import_entries, question_key
 from sqlcrystal.bank.revalidation import runnable
 from sqlcrystal.errors import ConfigError, UserError
-from sqlcrystal.serving.lookups import existing_store
 from sqlcrystal.serving.privacy import kept_edit, kept_entry
+from sqlcrystal.serving.reach import existing_store
 from sqlcrystal.serving.verdicts import must_run
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Card, CardStatus

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlcrystal.bank import CardEffect, Entry, Grant, Proposal, Scope
 from sqlcrystal.errors import UserError
 from sqlcrystal.protocols import Described
-from sqlcrystal.serving import asking, lookups
+from sqlcrystal.serving import asking, reach
 from sqlcrystal.serving.answers import Notify, ServedAnswer
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.documents import (
@@ -58,7 +58,7 @@ class Crystal(Worth):
         With `follow`, an answer or its id, the question goes on from it: it is read as one that stands alone.
         """
         person = self._named(by)
-        earlier = lookups.followed(self.workspace, self.caller, _name(follow), person=person) if follow else None
+        earlier = reach.followed(self.workspace, self.caller, _name(follow), person=person) if follow else None
         name = self.database(database or (earlier.database if earlier else None))
         answer = asking.ask(
             self.workspace, question, database=name, by=person, earlier=earlier, memory=memory, on_event=on_event
@@ -101,14 +101,14 @@ class Crystal(Worth):
         """Give an answer again as it was given, with the verdict that stands on it."""
         from sqlcrystal.serving.stories import answer_as_given
 
-        record = lookups.answer_for(self.workspace, self.caller, name)
+        record = reach.answer_for(self.workspace, self.caller, name)
         return self._shown(answer_as_given(self.workspace, record))
 
     def answer_story(self, name: str, scope: Scope = Scope.ASK) -> "AnswerStory":
         """Tell how an answer came about and what was said of it, for a page that shows all of it."""
         from sqlcrystal.serving.stories import answer_story
 
-        record = lookups.answer_for(self.workspace, self.caller, name, scope)
+        record = reach.answer_for(self.workspace, self.caller, name, scope)
         return answer_story(self.workspace, self.caller, record)
 
     def answer_again(self, name: str, scope: Scope = Scope.ASK) -> Result:
@@ -116,7 +116,7 @@ class Crystal(Worth):
         from sqlcrystal.serving.privacy import runs_as_kept
         from sqlcrystal.serving.stories import as_it_stands
 
-        record = as_it_stands(self.workspace, lookups.answer_for(self.workspace, self.caller, name, scope))
+        record = as_it_stands(self.workspace, reach.answer_for(self.workspace, self.caller, name, scope))
         if record.sql is None or record.error:
             return Result()
         if not runs_as_kept(record, record.sql):
@@ -127,7 +127,7 @@ class Crystal(Worth):
         """Look up the values that an answer's SQL asks for and its columns never hold, with those like them."""
         from sqlcrystal.serving.stories import near_values
 
-        record = lookups.answer_for(self.workspace, self.caller, name, scope)
+        record = reach.answer_for(self.workspace, self.caller, name, scope)
         return () if self._withholds(record.database) else near_values(self.workspace, record)
 
     def history(self, database: str | None = None, *, question: str | None = None, limit: int = 50) -> list[PastAnswer]:
@@ -178,8 +178,8 @@ class Crystal(Worth):
         from sqlcrystal.serving import verdicts
 
         person, name = self._person(by), _name(answer)
-        if name.startswith(lookups.PROPOSAL_MARK):
-            proposal = lookups.proposal_for(self.workspace, self.caller, name)
+        if name.startswith(reach.PROPOSAL_MARK):
+            proposal = reach.proposal_for(self.workspace, self.caller, name)
             return self._ruled(verdicts.confirm_proposal(self.workspace, proposal, by=person, note=note, anyway=anyway))
         record = self._judged(name, person)
         return self._ruled(verdicts.confirm_answer(self.workspace, record, by=person, note=note, anyway=anyway))
@@ -215,8 +215,8 @@ class Crystal(Worth):
         from sqlcrystal.serving import verdicts
 
         person, name = self._person(by), _name(answer)
-        if name.startswith(lookups.PROPOSAL_MARK):
-            proposal = lookups.proposal_for(self.workspace, self.caller, name)
+        if name.startswith(reach.PROPOSAL_MARK):
+            proposal = reach.proposal_for(self.workspace, self.caller, name)
             return self._ruled(verdicts.reject_proposal(self.workspace, proposal, by=person, note=note))
         record = self._judged(name, person)
         given = self._ruled(verdicts.reject_answer(self.workspace, record, by=person, note=note, repair=repair))
@@ -359,7 +359,7 @@ class Crystal(Worth):
         since = None if since is None else moment(since)
         person = self._person(revoked_by)
         name = self._one_or_all(database, Scope.MANAGE)
-        store = lookups.existing_store(self.workspace)
+        store = reach.existing_store(self.workspace)
         if preview:
             cards = tuple(store.bank.find(database=name, signal=signal, admitted_by=by, since=since))
             leaned = tuple(store.answers.leaning_on([card.id for card in cards]))
@@ -397,13 +397,13 @@ class Crystal(Worth):
         from sqlcrystal.bank import export_jsonl
 
         chosen = self._one_or_all(database, Scope.MANAGE)
-        return export_jsonl(lookups.existing_store(self.workspace).bank, out, database=chosen)
+        return export_jsonl(reach.existing_store(self.workspace).bank, out, database=chosen)
 
     def forget(self, *, question: str | None = None, value: str | None = None, by: str = "") -> "Forgotten":
         """Remove a question or a value wherever it was kept; counts stay."""
         self.caller.require_owner()
         person = self._person(by)
-        return lookups.existing_store(self.workspace).forget(by=person, question=question, value=value)
+        return reach.existing_store(self.workspace).forget(by=person, question=question, value=value)
 
     # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

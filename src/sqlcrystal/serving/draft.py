@@ -81,7 +81,7 @@ def contradicting(opened: OpenDatabase, draft: Draft, digest: str) -> Retrieved 
         card = retrieved.card
         if retrieved.score < NEAR:
             break
-        from sqlcrystal.serving.parameters import other_values
+        from sqlcrystal.serving.replay import other_values
 
         if card.sql.strip() == draft.sql.strip() or other_values(card, draft.question.text, opened.database.dialect):
             continue

@@ -31,8 +31,8 @@ from sqlcrystal.serving.banking import bank_card
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.draft import Draft
-from sqlcrystal.serving.lookups import database_for
 from sqlcrystal.serving.privacy import is_private, kept, kept_trace, schema_names
+from sqlcrystal.serving.reach import database_for
 from sqlcrystal.serving.solving import OnceEach, presented
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.timestamps import timestamp

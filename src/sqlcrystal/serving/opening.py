@@ -8,7 +8,7 @@ from sqlcrystal.config import TEAM_FILE, TeamFile, read_team
 from sqlcrystal.config.team import DEFAULT_STORE
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.serving.crystal import Crystal
-from sqlcrystal.serving.lookups import existing_store
+from sqlcrystal.serving.reach import existing_store
 from sqlcrystal.serving.workspace import absolute
 
 

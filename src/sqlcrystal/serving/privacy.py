@@ -170,7 +170,7 @@ class FilledMemory:
 def filled(card: Card, question: Question, dialect: str) -> Card:
     """Fill a masked card with the values of a question that differs from its own in nothing else."""
     from sqlcrystal.databases.masks import filled_sql, is_masked
-    from sqlcrystal.serving.parameters import exchange
+    from sqlcrystal.serving.replay import exchange
 
     exchanged = exchange(card, question.text, dialect) if is_masked(card.sql) else None
     if exchanged is None:

@@ -1,15 +1,21 @@
 """What a caller may name of an open team: databases, answers and cards, and which cells of them they see."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, Scope
-from sqlcrystal.serving import lookups
+from sqlcrystal.bank import AnswerRecord, Proposal, Scope
+from sqlcrystal.errors import BankError, ConfigError, NotFound, UserError
 from sqlcrystal.serving.answers import ServedAnswer
+from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.documents import PastAnswer
 from sqlcrystal.serving.open_team import OpenTeam
+from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Card
+
+if TYPE_CHECKING:
+    from sqlcrystal.bank import Store
 
 
 class ReachedTeam(OpenTeam):
@@ -17,7 +23,7 @@ class ReachedTeam(OpenTeam):
 
     def database(self, name: str | None = None, scope: Scope = Scope.ASK) -> str:
         """Name the database that is meant: the one named, or the only one that the caller sees."""
-        return lookups.database_for(self.workspace, self.caller, name, scope)
+        return database_for(self.workspace, self.caller, name, scope)
 
     def database_asked(self, name: str | None, follow: str = "") -> str:
         """Name the database of a question: the one named, or that of the answer it goes on from, or the only one."""
@@ -30,20 +36,20 @@ class ReachedTeam(OpenTeam):
 
     def database_of(self, answer: str, scope: Scope = Scope.JUDGE) -> str:
         """Name the database of an answer or a proposal."""
-        if answer.startswith(lookups.PROPOSAL_MARK) and not self.caller.local:
-            return lookups.proposal_for(self.workspace, self.caller, answer).database
-        return lookups.answer_for(self.workspace, self.caller, answer, scope).database
+        if answer.startswith(PROPOSAL_MARK) and not self.caller.local:
+            return proposal_for(self.workspace, self.caller, answer).database
+        return answer_for(self.workspace, self.caller, answer, scope).database
 
     def _judged(self, name: str, person: str) -> AnswerRecord:
-        return lookups.answer_for(self.workspace, self.caller, name, Scope.JUDGE, person=person)
+        return answer_for(self.workspace, self.caller, name, Scope.JUDGE, person=person)
 
     def _card(self, name: str, scope: Scope) -> Card:
-        return lookups.card_for(self.workspace, self.caller, name, scope)
+        return card_for(self.workspace, self.caller, name, scope)
 
     def _one_or_all(self, database: str | None, scope: Scope = Scope.ASK) -> str | None:
         """Name one database, or none for all of them: at the keyboard all may be meant, elsewhere one must be."""
         if self.caller.local:
-            return None if database is None else lookups.kept_database(self.workspace, database)
+            return None if database is None else kept_database(self.workspace, database)
         return self.database(database, scope)
 
     def _withholds(self, database: str) -> bool:
@@ -64,3 +70,122 @@ class ReachedTeam(OpenTeam):
     def _past(self, records: Iterable[AnswerRecord]) -> list[PastAnswer]:
         verdict = self.store.answers.verdict
         return [PastAnswer.of(record, verdict(record.id)) for record in records]
+
+
+# ── what is named, for one caller ──────────────────────────────────────────────────────────────────────────────────
+
+
+LAST = "last"
+"""Names the latest answer that the person at the keyboard asked for."""
+PROPOSAL_MARK = "p-"
+_LOOKED_AT = 200
+
+
+def database_for(workspace: Workspace, caller: Caller, name: str | None, scope: Scope = Scope.ASK) -> str:
+    """Find the database that is meant: the one named, or else the only one that the caller sees."""
+    if caller.local:
+        return workspace.choose(name)
+    # Only names: a path or URL would be opened, which only the owner of the machine may do.
+    seen = caller.seen(workspace.names())
+    if name is None:
+        if len(seen) != 1:
+            raise ConfigError(f"database: say which; choose from {', '.join(seen) or 'none'}")
+        name = seen[0]
+    if name not in seen:
+        raise NotFound(f"no database {name!r} here, or not for you")
+    caller.require(name, scope, sought=f"database {name!r}")
+    return name
+
+
+def kept_database(workspace: Workspace, name: str) -> str:
+    """Name a database that settings or the store know, as its cards do; at the keyboard also by its URL or file."""
+    known_as = workspace.known_name(name)
+    known = {*workspace.names(), *(place.database for place in workspace.known_places())}
+    known.update(workspace.store.bank.all_databases() if workspace.store_exists() else ())
+    if known_as not in known:
+        raise ConfigError.unknown("database", known_as, known)
+    return known_as
+
+
+def answer_for(
+    workspace: Workspace, caller: Caller, name: str, scope: Scope = Scope.ASK, *, person: str = ""
+) -> AnswerRecord:
+    """Find an answer by its id; at the keyboard also by the start of it, by a proposal's, or as the last one."""
+    store = existing_store(workspace)
+    if caller.local:
+        return _answer_at_keyboard(store, name, person or caller.person)
+    missing = NotFound(f"no answer {name[:40]!r} here, or not for you")
+    try:
+        record = store.answers.get(name)
+    except BankError:
+        raise missing from None
+    # The answer of the other arm, where both were asked, stays hidden: it would tell the judge which arm they see.
+    if record.id != name or record.twin_of or not caller.sees(record.database):
+        raise missing
+    caller.require(record.database, scope, sought="answer")
+    return record
+
+
+def followed(workspace: Workspace, caller: Caller, name: str, *, person: str) -> AnswerRecord:
+    """Find the answer that a question goes on from: one that was shown, over a database that the caller may ask."""
+    if name.startswith(PROPOSAL_MARK) and not caller.local:
+        name = proposal_for(workspace, caller, name).answer
+    record = answer_for(workspace, caller, name, Scope.ASK, person=person)
+    if record.twin_of:
+        raise NotFound(f"no answer {name[:40]!r} here, or not for you")
+    return record
+
+
+def proposal_for(workspace: Workspace, caller: Caller, name: str) -> Proposal:
+    """Find a proposal by its id."""
+    missing = NotFound(f"no proposal {name[:40]!r} here, or not for you")
+    try:
+        proposal = existing_store(workspace).decisions.proposal(name)
+    except BankError as error:
+        raise (NotFound(str(error)) if caller.local else missing) from None
+    if not caller.sees(proposal.database):
+        raise missing
+    caller.require(proposal.database, Scope.JUDGE, sought="proposal")
+    return proposal
+
+
+def card_for(workspace: Workspace, caller: Caller, name: str, scope: Scope = Scope.ASK) -> Card:
+    """Find a card by its id; at the keyboard also by the start of it."""
+    missing = NotFound(f"no card {name[:40]!r} here, or not for you")
+    try:
+        card = existing_store(workspace).bank.get(name)
+    except BankError as error:
+        raise (NotFound(str(error)) if caller.local else missing) from None
+    if not caller.local and (card.id != name or not caller.sees(card.database)):
+        raise missing
+    caller.require(card.database, scope, sought="card")
+    return card
+
+
+def known_card(workspace: Workspace, name: str) -> Card | None:
+    """Find a card that an answer used, unless it was deleted since."""
+    try:
+        return workspace.store.bank.get(name)
+    except BankError:
+        return None
+
+
+def existing_store(workspace: Workspace) -> "Store":
+    """Open the store, which must be there already: looking does not make one."""
+    if not workspace.store_exists():
+        raise UserError(f"{workspace.team.store}: there is no store here yet; ask first")
+    return workspace.store
+
+
+def _answer_at_keyboard(store: "Store", name: str, person: str) -> AnswerRecord:
+    if name == LAST:
+        latest = [record for record in store.answers.recent(limit=_LOOKED_AT) if record.asked_by == person]
+        if not latest:
+            raise NotFound(f"answer {LAST}: {person} has not asked anything here lately; give an id")
+        return latest[0]
+    try:
+        if name.startswith(PROPOSAL_MARK):
+            name = store.decisions.proposal(name).answer
+        return store.answers.get(name)
+    except BankError as error:
+        raise NotFound(str(error)) from None

@@ -8,7 +8,6 @@ from sqlcrystal.errors import BankError
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer, PossibleReading
 from sqlcrystal.serving.draft import Draft
-from sqlcrystal.serving.in_words import in_words
 from sqlcrystal.serving.privacy import kept_proposal
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Rows
@@ -38,6 +37,8 @@ def second_reading(workspace: Workspace, opened: OpenDatabase, draft: Draft, rec
     # Without their values two queries may be the same, and then no pick could tell them apart.
     if not isinstance(execution, Rows) or not isinstance(draft.execution, Rows) or proposal.sql == record.sql:
         return None
+    from sqlcrystal.serving.in_words import in_words  # whose parser is not needed before the model has answered
+
     shown = ((draft.sql, draft.execution), (draft.other, execution))
     readings = tuple(
         PossibleReading(
@@ -68,6 +69,8 @@ def kept_readings(workspace: Workspace, record: AnswerRecord) -> tuple[PossibleR
     proposal = other_proposal(workspace, record)
     if proposal is None:
         return ()
+    from sqlcrystal.serving.in_words import in_words
+
     other = proposal.sql
     first, second = (in_words(workspace, record.database, sql, record.question).words for sql in (record.sql, other))
     rows = record.rows or ()

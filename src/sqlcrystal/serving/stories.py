@@ -6,21 +6,24 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sqlcrystal import pipeline
 from sqlcrystal.bank import AnswerRecord, CardEffect, Decision, Entry, Proposal, Scope, Verdict, Waiting, question_key
-from sqlcrystal.bank.records import JUDGED
+from sqlcrystal.bank.records import FORGOTTEN, JUDGED
 from sqlcrystal.config import DatabaseEntry
-from sqlcrystal.errors import BankError, SqlcrystalError
+from sqlcrystal.errors import BankError, SqlcrystalError, UserError
 from sqlcrystal.serving.answers import ServedAnswer, served
 from sqlcrystal.serving.callers import Caller
+from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard, WaitingAnswer
 from sqlcrystal.serving.in_words import in_words, silent, teller
-from sqlcrystal.serving.lookups import known_card
 from sqlcrystal.serving.privacy import runs_as_kept
+from sqlcrystal.serving.reach import known_card
 from sqlcrystal.serving.readings import kept_readings
 from sqlcrystal.serving.workspace import Workspace, without_password
+from sqlcrystal.solving.following import PastTurn, Reading, Rewriter, unrewritten
 from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.telling.query import Told
-from sqlcrystal.types import Card, Episode, Table
+from sqlcrystal.types import Card, Episode, Question, Table
 
 if TYPE_CHECKING:
     from sqlcrystal.databases.spelling import NotHeld
@@ -172,7 +175,7 @@ def card_story(workspace: Workspace, caller: Caller, entry: Entry) -> CardStory:
 def _exchanged(record: AnswerRecord, cards: tuple[CardInUse, ...], dialect: str) -> tuple[tuple[str, str], ...]:
     if not record.replayed or not cards:
         return ()
-    from sqlcrystal.serving.parameters import other_values
+    from sqlcrystal.serving.replay import other_values
 
     return other_values(cards[0].card, record.question, dialect)
 
@@ -229,3 +232,46 @@ def database_state(workspace: Workspace, caller: Caller, name: str) -> DatabaseS
     except SqlcrystalError as error:
         return replace(state, error=str(error))
     return replace(state, dialect=dialect, cards=len(workspace.bank.cards(name)))
+
+
+# ── conversations ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_after(workspace: Workspace, question: Question, earlier: AnswerRecord | None, *, by: str) -> Reading:
+    """Read a question as it stands alone after an answer and those before it."""
+    if earlier is None:
+        return Reading(question=question)
+    if earlier.database != question.database:
+        raise UserError(
+            f"follow: answer {earlier.id} is of database {earlier.database!r}, not of {question.database!r}"
+        )
+    told = [_turn(workspace, record, by=by) for record in turns_until(workspace, earlier)]
+    turns = [turn for turn in told if turn is not None]
+    return pipeline.read(question, turns, rewriter=Rewriter(ClockedModel(workspace.model)))
+
+
+def read_noted(workspace: Workspace, question: Question, sql: str | None, note: str) -> Reading:
+    """Read a question with a note on its answer; where the model fails, by the note's own words."""
+    if not note.strip():
+        return Reading(question=question)
+    try:
+        return Rewriter(ClockedModel(workspace.model)).noted(question, sql, note)
+    except SqlcrystalError:  # a person's verdict stands also where no model can be asked
+        return unrewritten(question, sql, note)
+
+
+def _turn(workspace: Workspace, given: AnswerRecord, *, by: str) -> PastTurn | None:
+    """Tell an answer as a turn: with the SQL that stands, and no SQL that was rejected or has lost its values.
+
+    The words of a question whose values are not kept are known to this process, and told to nobody but their speaker.
+    """
+    from sqlcrystal.databases.masks import is_masked
+
+    record = as_it_stands(workspace, given)
+    if record.question == FORGOTTEN:
+        return None
+    spoken = workspace.heard(record.id) if record.asked_by == by else ""
+    verdict = standing_verdict(workspace, record)
+    wrong = record.error or (verdict is not None and verdict.verdict is Verdict.REJECTED)
+    sql = None if wrong or record.sql is None or is_masked(record.sql) else record.sql
+    return PastTurn(spoken or record.question, sql)

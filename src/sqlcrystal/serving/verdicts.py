@@ -1,34 +1,37 @@
 """Verdicts on answers: confirm, correct, reject. Only a person's word, an assertion or a check makes a card."""
 
 import re
+import shlex
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from sqlcrystal.admission.verifiers import UserConfirmation
+from sqlcrystal.admission.external import ExternalCheck
+from sqlcrystal.admission.verifiers import Assertion, UserConfirmation
 from sqlcrystal.bank import AnswerRecord, Proposal, Verdict, question_key
 from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.databases.results import result_digest
 from sqlcrystal.databases.symptoms import strange_values, symptoms
-from sqlcrystal.errors import Contradicted, ModelError, RecordingMiss, UserError
+from sqlcrystal.errors import CheckError, Contradicted, ModelError, RecordingMiss, UserError
 from sqlcrystal.pipeline import admit
+from sqlcrystal.protocols import Verifier
 from sqlcrystal.serving.asking import as_question
 from sqlcrystal.serving.banking import bank_card, keep_rejection, new_proposal_id
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
-from sqlcrystal.serving.draft import LOOKED_AT, NEAR, Draft, contradicting
+from sqlcrystal.serving.draft import LOOKED_AT, NEAR, Draft, Vouched, contradicting
 from sqlcrystal.serving.in_words import in_words
-from sqlcrystal.serving.lookups import known_card
-from sqlcrystal.serving.parameters import exchange
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like, masked_query
+from sqlcrystal.serving.reach import known_card
 from sqlcrystal.serving.readings import other_proposal
+from sqlcrystal.serving.replay import exchange
 from sqlcrystal.serving.solving import OnceEach, mend, presented
-from sqlcrystal.serving.stories import turns_until
-from sqlcrystal.serving.threads import read_noted
+from sqlcrystal.serving.stories import read_noted, turns_until
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving.following import Reading
 from sqlcrystal.solving.solver import SingleShot
 from sqlcrystal.timestamps import timestamp
-from sqlcrystal.types import Attempt, CardId, CardStatus, Episode, Failure, Question, Retrieved, Rows
+from sqlcrystal.types import Attempt, CardId, CardStatus, Episode, Failure, Question, Rejected, Retrieved, Rows, Written
 from sqlcrystal.writing.card import Verbatim
 
 NUMBER = re.compile(r"\d+")
@@ -297,3 +300,53 @@ def undo(workspace: Workspace, record: AnswerRecord, *, by: str) -> Ruling:
 def _last_cause(workspace: Workspace, card_id: str) -> str:
     history = workspace.store.bank.history(card_id)
     return history[-1].cause if history else ""
+
+
+# ── a team's own assertions and checks ────────────────────────────────────────────────────────────────────────────────
+
+
+def vouch(workspace: Workspace, opened: OpenDatabase, record: AnswerRecord, episode: Episode | None) -> Vouched:
+    """Let every assertion and then the external check look; one that is against it, or gives no verdict, ends it."""
+    verifiers = list(_verifiers(opened))
+    if episode is None or record.error or not verifiers:
+        return Vouched()
+    written: Written | None = None
+    for verifier in verifiers:
+        try:
+            verdict, written = admit(episode, verifier=verifier, writer=Verbatim(opened.database.fingerprint))
+        except CheckError as error:
+            return Vouched(said=f"no verdict: {error}")
+        if isinstance(verdict, Rejected):
+            if verdict.signal == ExternalCheck.signal:
+                note = "" if workspace.keeps_no_values(opened.name) else verdict.reason
+                _decide(workspace, record, Verdict.REJECTED, by=_name(verifier), signal=verdict.signal, note=note)
+            outcome = Verdict.REJECTED if verdict.signal == ExternalCheck.signal else ""
+            return Vouched(said=f"{verdict.signal}: {verdict.reason}", verdict=outcome)
+    if written is None:
+        return Vouched()
+    given = written.card.admission
+    try:
+        ruling = bank_card(workspace, record, written.card, episode, verdict=Verdict.CONFIRMED)
+    except UserError as error:  # an answer without a card is an answer still
+        return Vouched(said=f"no card: {error}")
+    said = f"{given.signal}: confirmed by {given.by}"
+    return Vouched(card=ruling.card, said=said, verdict=Verdict.CONFIRMED)
+
+
+def _verifiers(opened: OpenDatabase) -> Iterator[Verifier]:
+    for number, entry in enumerate(opened.entry.assertion, start=1):
+        name = entry.name or f"assertion {number}"
+        yield Assertion(opened.database, entry.sql, expect=entry.expect, by=name)
+    check = opened.entry.check
+    if check.startswith(("http://", "https://")):
+        yield ExternalCheck.callback(check)
+    elif check:
+        yield ExternalCheck.command(shlex.split(check))
+
+
+def _name(verifier: Verifier) -> str:
+    return str(getattr(verifier, "by", "check"))
+
+
+def _decide(workspace: Workspace, record: AnswerRecord, verdict: Verdict, *, by: str, signal: str, note: str) -> None:
+    workspace.store.decisions.decide(record, verdict, by=by, signal=signal, sql=record.sql or "", note=note)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.serving import lookups
+from sqlcrystal.serving import reach
 from sqlcrystal.serving.reach import ReachedTeam
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Worth(ReachedTeam):
         """Refit now how sure answers of a database are told to be, from all verdicts on them."""
         from sqlcrystal.serving.refit import refit_now
 
-        return refit_now(lookups.existing_store(self.workspace), self.database(database, Scope.MANAGE))
+        return refit_now(reach.existing_store(self.workspace), self.database(database, Scope.MANAGE))
 
     def trend(self, database: str | None = None) -> "list[Look]":
         """Give the live lift of a database as it stood after so many verdicts."""
@@ -67,4 +67,4 @@ class Worth(ReachedTeam):
         from sqlcrystal.serving.own_tests import make_benchmark
 
         chosen = self._one_or_all(database, Scope.MANAGE)
-        return make_benchmark(lookups.existing_store(self.workspace), folder, database=chosen)
+        return make_benchmark(reach.existing_store(self.workspace), folder, database=chosen)

@@ -123,7 +123,7 @@ def pick(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Say which of an answer's two readings was meant: it becomes a card, and the other is kept as not chosen."""
+    """Say which of two readings was meant. It becomes a card, and the other is kept as not chosen."""
     with opened_crystal(store) as (crystal, _):
         ruling = _asked_twice(
             lambda sure: crystal.pick(answer, reading, by=by, note=note, anyway=sure),
