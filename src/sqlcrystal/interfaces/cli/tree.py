@@ -77,6 +77,24 @@ class LazyGroup(TyperGroup):
                 ]
                 formatter.write_dl(rows)
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Name the address of the documentation, where the project's metadata has one."""
+        address = _documentation()
+        if address:
+            formatter.write(f"\nDocumentation: {address}\n")
+
+
+def _documentation() -> str:
+    """Read the address that `[project.urls]` gave the installed package; empty before there is one."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        named = metadata("sqlcrystal").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return ""
+    addresses = dict(each.split(", ", 1) for each in named)
+    return addresses.get("Documentation", "")
+
 
 app = typer.Typer(
     name="sqlcrystal",
