@@ -57,11 +57,14 @@ def open_crystal(
 def open_service(
     settings: Path, *, db: str | None = None, model: str | None = None, store: str | None = None
 ) -> Crystal:
-    """Open the Crystal that a service serves: of a settings file, or without one of a database, model and store."""
+    """Open the Crystal that a service serves: of a settings file, or else of a database or of those the store knows."""
     if settings.is_file() or settings != Path(TEAM_FILE):
-        if db or model or store:
-            raise ConfigError(f"--db, --model, --store: {settings} says these; leave them out or move it away")
-        return Crystal.open(settings)
-    if db is None:
-        raise ConfigError(f"serve: no {TEAM_FILE} here; give --db FILE or URL, or run: sqlcrystal init")
-    return Crystal.over(db, model=model, store=store or DEFAULT_STORE)
+        if db or store:
+            raise ConfigError(f"--db, --store: {settings} says these; leave them out or move it away")
+        team = read_team(settings)
+        return Crystal(replace(team, model=model) if model else team)
+    crystal, _ = open_crystal(store=store, db=db, model=model)
+    if crystal.workspace.names():
+        return crystal
+    crystal.close()
+    raise ConfigError(f"serve: no {TEAM_FILE} here; give --db FILE or URL, or run: sqlcrystal init")

@@ -89,7 +89,7 @@ def _documentation() -> str:
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:
-        named = metadata("sqlcrystal").get_all("Project-URL") or []
+        named: list[str] = metadata("sqlcrystal").get_all("Project-URL") or []
     except PackageNotFoundError:
         return ""
     addresses = dict(each.split(", ", 1) for each in named)
