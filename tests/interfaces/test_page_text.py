@@ -122,7 +122,7 @@ def test_a_line_that_does_not_begin_at_zero_shows_it_and_its_points_tell_their_v
 def test_the_largest_of_one_measure_is_named_unless_two_share_it() -> None:
     rows = [("dispatcher", 27), ("sales agent", 28)]
     table = TableView(columns=["job_title", "COUNT(*)"], rows=rows, row_count=2)
-    assert table.leader == "sales agent has the most Count, 28"
+    assert table.leader == "sales agent has the highest Count, 28"
     assert TableView(columns=["job_title", "n"], rows=[("a", 2), ("b", 2)], row_count=2).leader == ""
     assert TableView(columns=["job_title", "n"], rows=rows, row_count=200).leader == ""
 

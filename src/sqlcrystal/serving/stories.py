@@ -73,6 +73,7 @@ class CardStory(Struct, frozen=True, kw_only=True):
     effect: CardEffect | None
     leaned: tuple[PastAnswer, ...]
     """The answers that it stood in, oldest first."""
+    tables: Sequence[Table] = ()
 
 
 def standing_verdict(workspace: Workspace, record: AnswerRecord) -> Decision | None:
@@ -169,6 +170,7 @@ def card_story(workspace: Workspace, caller: Caller, entry: Entry) -> CardStory:
         same_schema=card.fingerprint == database.fingerprint(),
         effect=next((each for each in store.answers.effects(card.database) if each.card == card.id), None),
         leaned=tuple(PastAnswer.of(record, store.answers.verdict(record.id)) for record in leaning),
+        tables=tables_of(database),
     )
 
 

@@ -1,5 +1,6 @@
 """The pages as one piece: login, static files, errors, and the routers of the rest."""
 
+from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Form, Request
@@ -65,12 +66,13 @@ def wants_page(request: Request) -> bool:
 
 def error_page(request: Request, status: int, detail: object) -> Response:
     """Tell what went wrong, and where to go on."""
+    said = str(detail)
     return page(
         request,
         "error.html",
         status=status,
         title=TITLES.get(status, "Not done"),
-        detail=str(detail),
+        detail="" if said == HTTPStatus(status).phrase else said,  # which says no more than the title
         hint=HINTS.get(status, ""),
     )
 

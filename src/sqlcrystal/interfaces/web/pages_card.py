@@ -13,7 +13,7 @@ from sqlcrystal.interfaces.server.api import Id
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.differences import changed_lines, side_by_side
 from sqlcrystal.interfaces.web.rendering import databases_of, fragment, page, waiting_in
-from sqlcrystal.interfaces.web.text import pretty_sql
+from sqlcrystal.interfaces.web.text import pretty_sql, schema_names
 from sqlcrystal.serving.documents import CardDocument, document
 from sqlcrystal.serving.stories import CardStory
 from sqlcrystal.types import CardStatus
@@ -84,6 +84,7 @@ def _card_values(story: CardStory) -> dict[str, Any]:
     return {
         "card": {**document(CardDocument.of(card)), "text": card.text, "detail": card.admission.detail},
         "card_sql": after,
+        "names": schema_names(story.tables),
         "first_attempt": before if changed else "",
         "right_at_once": bool(first) and not changed,
         "lines": changed_lines(before, after) if changed else [],
