@@ -131,7 +131,7 @@ def _line(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
     values = [[float(row[at] or 0) for row in rows] for at in measures]
     low, high = min(map(min, values)), max(map(max, values))
     head = 24 if len(names) > 1 else 8
-    foot = low - FOOT * (high - low) if low > 0 else low
+    foot = max(0.0, low - FOOT * (high - low)) if low > 0 else low
     frame = Frame(size, height=260, left=72, head=head, low=foot, high=high, steps=len(rows) - 1)
     parts = [*frame.grid(), *frame.under([_short(row[label], 16) for row in rows])]
     for number, series in enumerate(values):
@@ -141,7 +141,7 @@ def _line(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
         told = [(name, row[at]) for name, at in zip(names, measures, strict=True)]
         marks = [(number, series[place]) for number, series in enumerate(values)] if len(rows) <= MOST_DOTS else []
         parts.append(frame.spot(place, str(row[label]), told, marks))
-    if low > 0 or high < 0:
+    if foot > 0 or high < 0:
         parts.append(frame.broken())
     if len(names) > 1:
         parts += _legend(size, names, left=72)

@@ -1,6 +1,6 @@
 """The pages as one piece: login, static files, errors, and the routers of the rest."""
 
-from http import HTTPStatus
+from http.client import responses
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Form, Request
@@ -72,7 +72,7 @@ def error_page(request: Request, status: int, detail: object) -> Response:
         "error.html",
         status=status,
         title=TITLES.get(status, "Not done"),
-        detail="" if said == HTTPStatus(status).phrase else said,  # which says no more than the title
+        detail="" if said == responses.get(status) else said,  # which says no more than the title
         hint=HINTS.get(status, ""),
     )
 
