@@ -14,7 +14,7 @@ from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import METHODS
 from sqlcrystal.measurement.comparison import Comparison, compare, new_database, spread
 from sqlcrystal.measurement.outcomes import QuestionTable, paired
-from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate, whole_headroom
+from sqlcrystal.measurement.ratio import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate, whole_headroom
 from sqlcrystal.measurement.simulation import Population, drawn, simulate
 from sqlcrystal.measurement.statistics import difference, equivalence
 from sqlcrystal.planning.power import published_truth
@@ -366,6 +366,11 @@ def test_the_ratio_pools_its_seeds_and_lies_in_its_interval(counts: tuple[tuple[
     assert estimate.value == pytest.approx(pooled)
     assert estimate.shape == "bounded"
     assert (estimate.low or 0) < (estimate.value or 0) < (estimate.high or 0)
+    by_seed = [SeedCounts(n=60, floor=0, memory=lifts, repaired=repairs, repair_floor=0) for lifts, repairs in counts]
+    headline = crystallization_ratio(seeds=by_seed)
+    assert headline.pooled == pytest.approx(pooled)
+    assert headline.per_seed == tuple(100 * lifts / repairs if repairs else None for lifts, repairs in counts)
+    assert (headline.mean is None) == (None in headline.per_seed)
 
 
 def test_a_headroom_over_all_questions_counts_each_of_them_once() -> None:
