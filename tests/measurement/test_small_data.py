@@ -154,6 +154,17 @@ def test_no_outcomes_give_nan_or_an_impossible_p(rows: list[tuple[int, int, bool
 # ── beside every contrast ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_no_interval_reaches_beyond_the_largest_difference_there_can_be() -> None:
+    outcomes = paired(databases(24, 24, 24, 23, 24, 18))
+    result = compare(outcomes)
+    assert result.delta_pp > 94
+    assert result.ci_high_pp == 100
+    assert result.macro_ci_pp is not None
+    assert result.new_database_pp is not None
+    assert (result.macro_ci_pp[1], result.new_database_pp[1]) == (100, 100)
+    assert all(end is not None and end < 94 for end in (result.ci_low_pp, result.macro_ci_pp[0]))
+
+
 def test_leaving_one_database_out_names_the_ones_that_matter() -> None:
     left_out = compare(paired(databases(1, 2, 12))).leave_one_out
     assert left_out is not None
@@ -194,7 +205,7 @@ def unequal(*sizes: int, lifts: Sequence[int]) -> list[Row]:
 
 def test_a_database_that_holds_most_pairs_is_named_beside_the_mean_over_databases() -> None:
     found = compare(paired(unequal(300, 40, 40, 40, 40, lifts=(60, 2, 1, 3, 2))))
-    assert found.uneven.startswith("d0 holds 65 % of the pairs")
+    assert found.uneven.startswith("the database d0 holds 65 % of the pairs")
     assert found.macro_pp == pytest.approx((20 + 5 + 2.5 + 7.5 + 5) / 5)
     assert found.macro_ci_pp is not None
     assert found.macro_ci_pp[0] < (found.macro_pp or 0) < found.macro_ci_pp[1]
