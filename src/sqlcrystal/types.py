@@ -254,8 +254,34 @@ class CardStatus(StrEnum):
     QUARANTINED = "quarantined"
 
 
+class Definition(Struct, frozen=True, kw_only=True, gc=False):
+    """A term of those who ask a database: what it means in words, and the SQL expression that says the same."""
+
+    term: str
+    sql: str
+    """An expression over the tables, such as `status = 'A' AND closed IS NULL`; no whole query."""
+    tables: tuple[str, ...]
+    synonyms: tuple[str, ...] = ()
+    meaning: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Give every name that a question may call it by."""
+        return (self.term, *self.synonyms)
+
+
+class CardKind(StrEnum):
+    """The two kinds of card: a solved question, and a definition of a term."""
+
+    QUESTION = "question"
+    DEFINITION = "definition"
+
+
 class Card(Struct, frozen=True, kw_only=True, gc=False):
-    """An episode as later questions see it: `text`, rendered by one writer, with its provenance."""
+    """An episode as later questions see it: `text`, rendered by one writer, with its provenance.
+
+    A definition is a card of another kind: its question is the term, and its SQL asks for the expression.
+    """
 
     id: CardId
     database: str
@@ -268,6 +294,12 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     fingerprint: str
     tokens: int
     status: CardStatus = CardStatus.ACTIVE
+    definition: Definition | None = None
+
+    @property
+    def kind(self) -> CardKind:
+        """Tell which kind of card it is."""
+        return CardKind.QUESTION if self.definition is None else CardKind.DEFINITION
 
 
 class Written(Struct, frozen=True):

@@ -131,6 +131,10 @@ class AnswerStore:
             {"answer": answer.id, "place": place, "card": use.card, "score": use.score}
             for place, use in enumerate(answer.cards)
         ]
+        uses += [
+            {"answer": answer.id, "place": place, "card": use.card, "score": 1.0}
+            for place, use in enumerate(answer.definitions, start=len(uses))
+        ]
         with self._backend.appending() as connection:
             new = insert_once(connection, answers, row)
             if new and uses:

@@ -55,6 +55,13 @@ class CardUse(Struct, frozen=True):
     score: float
 
 
+class TermUse(Struct, frozen=True):
+    """A definition that stood beside an answer's question, and the name that the question called it by."""
+
+    card: CardId
+    name: str
+
+
 LEARNED = "log"
 """The origin of an answer whose question nobody asked."""
 
@@ -89,6 +96,7 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     result_digest: str = ""
     """Tells whether two answers gave the same rows, also where the rows are not kept."""
     cards: tuple[CardUse, ...] = ()
+    definitions: tuple[TermUse, ...] = ()
     memory: bool = True
     """False in the hold-out share."""
     share: float = 0.0

@@ -144,7 +144,7 @@ class Store:
     ) -> Revocation:
         """Undo a verifier: disable its cards, take its verdicts back, and say which answers leaned on them."""
         with self.transaction():
-            matching = self.bank.find(database=database, signal=signal, admitted_by=by, since=since)
+            matching = self.bank.find(database=database, signal=signal, admitted_by=by, since=since, kind=None)
             served = [card for card in matching if card.status is not CardStatus.DISABLED]
             after = self.bank.set_statuses(
                 [card.id for card in served], CardStatus.DISABLED, by=revoked_by, reason=reason or "revoked"

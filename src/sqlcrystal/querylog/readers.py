@@ -49,12 +49,12 @@ def read_log(path: Path, dialect: str) -> Iterator[Found]:
         for file in files:
             yield from _of_a_folder(file, str(file.relative_to(path)), dialect)
     else:
-        yield from read_text(_text(path), path.name, dialect)
+        yield from read_text(read_file(path), path.name, dialect)
 
 
 def _of_a_folder(file: Path, name: str, dialect: str) -> Iterator[Found]:
     try:
-        yield from read_text(_text(file), name, dialect)
+        yield from read_text(read_file(file), name, dialect)
     except DataError:  # a folder holds other things, too
         yield Refused(Reason.NO_SQL, name[-LONGEST_PLACE:])
 
@@ -88,7 +88,8 @@ def read_server(database: Database) -> Iterator[Found]:
             yield LoggedQuery(str(text), uses, PG_STATEMENTS)
 
 
-def _text(file: Path) -> str:
+def read_file(file: Path) -> str:
+    """Read the text of a file, which must not be too large."""
     try:
         if file.stat().st_size > MOST_BYTES:
             raise DataError(f"{file}: larger than {MOST_BYTES // 1_000_000} MB; give a part of it")
@@ -237,7 +238,7 @@ def _dbt_project(folder: Path, dialect: str) -> Iterator[Found]:
     project = _yaml(folder / _PROJECT)
     models = _files(folder, project.get("model-paths", ["models"]), ".sql")
     analyses = _files(folder, project.get("analysis-paths", ["analyses", "analysis"]), ".sql")
-    texts = {file: _text(file) for file in (*models, *analyses)}
+    texts = {file: read_file(file) for file in (*models, *analyses)}
     aliases = {file.stem: dbt_alias(texts[file]) or file.stem for file in models}
     tables = _sources(folder, project)
     for file, text in texts.items():
@@ -273,7 +274,7 @@ def _listed(node: object) -> list[Mapping[str, Any]]:
 
 def _yaml(file: Path) -> Mapping[str, Any]:
     try:
-        document = yaml.safe_load(_text(file))
+        document = yaml.safe_load(read_file(file))
     except (yaml.YAMLError, RecursionError) as error:
         raise DataError(f"{file}: not YAML ({' '.join(str(error).split())[:200]})") from None
     return document if isinstance(document, Mapping) else {}

@@ -361,7 +361,7 @@ class Crystal(Worth):
         name = self._one_or_all(database, Scope.MANAGE)
         store = reach.existing_store(self.workspace)
         if preview:
-            cards = tuple(store.bank.find(database=name, signal=signal, admitted_by=by, since=since))
+            cards = tuple(store.bank.find(database=name, signal=signal, admitted_by=by, since=since, kind=None))
             leaned = tuple(store.answers.leaning_on([card.id for card in cards]))
         else:
             kept = kept_reason(self.workspace, [name] if name else self.workspace.names(), reason)

@@ -43,6 +43,23 @@ class UsedCard(Struct, frozen=True, kw_only=True):
         )
 
 
+class UsedDefinition(Struct, frozen=True, kw_only=True):
+    """A definition that stood beside a question, under the name that the question called it by."""
+
+    id: CardId
+    name: str
+    term: str
+    sql: str
+    by: str
+
+    @classmethod
+    def of(cls, card: Card, name: str) -> "UsedDefinition":
+        """Describe a definition as an answer shows it."""
+        given = card.definition
+        sql = given.sql if given is not None else card.sql
+        return cls(id=card.id, name=name, term=card.question.text, sql=sql, by=card.admission.by)
+
+
 class Offer(Struct, frozen=True, kw_only=True):
     """A stored query with its literals exchanged for the question's, to be looked at and confirmed by its id."""
 

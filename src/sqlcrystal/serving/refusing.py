@@ -86,9 +86,11 @@ def is_about_something_else(text: str, tables: Sequence[Table]) -> bool:
 
 
 def _is_known(workspace: Workspace, question: Question) -> bool:
-    """Tell whether somebody vouched for an answer to this very question."""
+    """Tell whether somebody vouched for an answer to this very question, or defined a term that stands in it."""
     if not workspace.store_exists():
         return False
+    if workspace.glossary(question.database).found(question.text):
+        return True
     return bool(workspace.store.bank.find(database=question.database, question=question.text))
 
 

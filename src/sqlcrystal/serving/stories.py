@@ -17,7 +17,7 @@ from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard, WaitingAnswer
 from sqlcrystal.serving.in_words import in_words, silent, teller
 from sqlcrystal.serving.privacy import runs_as_kept
-from sqlcrystal.serving.reach import known_card
+from sqlcrystal.serving.reach import known_card, used_definitions
 from sqlcrystal.serving.readings import kept_readings
 from sqlcrystal.serving.workspace import Workspace, without_password
 from sqlcrystal.solving.following import PastTurn, Reading, Rewriter, unrewritten
@@ -196,6 +196,7 @@ def answer_as_given(workspace: Workspace, record: AnswerRecord) -> ServedAnswer:
         trace=trace,
         words=told.words,
         unasked=told.unasked,
+        definitions=used_definitions(workspace, record),
         readings=kept_readings(workspace, record) if standing is None else (),
     )
 
