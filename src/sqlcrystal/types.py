@@ -8,7 +8,7 @@ Those a bank holds by the hundred thousand are kept out of the garbage collector
 from enum import StrEnum
 from typing import NewType, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 CardId = NewType("CardId", str)
 
@@ -294,7 +294,13 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     fingerprint: str
     tokens: int
     status: CardStatus = CardStatus.ACTIVE
-    definition: Definition | None = None
+    defined: Definition | UnsetType = UNSET
+    """Left out of the document of a question's card, which is then the one that earlier versions wrote."""
+
+    @property
+    def definition(self) -> Definition | None:
+        """Give the definition that this card is; None for a question's."""
+        return None if self.defined is UNSET else self.defined
 
     @property
     def kind(self) -> CardKind:

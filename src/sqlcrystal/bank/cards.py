@@ -199,7 +199,7 @@ class CardStore:
                 text=card.text if text is None else text,
                 sql=card.sql if sql is None else sql,
                 tokens=card.tokens if tokens is None else tokens,
-                definition=card.definition if definition is None else definition,
+                defined=card.defined if definition is None else definition,
                 question=card.question if definition is None else _as_question(card, definition),
             )
             if edited.sql != card.sql:

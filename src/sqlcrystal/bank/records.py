@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.timestamps import timestamp
-from sqlcrystal.types import Card, CardId, Episode, Row
+from sqlcrystal.types import Card, CardId, Definition, Episode, Row
 
 # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -199,6 +199,22 @@ class Proposal(Struct, frozen=True, kw_only=True):
     question: str = ""
     """The question that it answers, where a note made it another than the answer's."""
     episode: Episode | None = None
+
+
+class ProposedDefinition(Struct, frozen=True, kw_only=True):
+    """A definition that nobody vouched for yet, and where it comes from; no card."""
+
+    id: str
+    database: str
+    at: str
+    definition: Definition
+    """Its term is a suggestion, or empty where nothing suggests one."""
+    origin: str
+    """`filter` where verified queries share it, else `dbt` or `comment`."""
+    place: str = ""
+    """The file or column that it was read from."""
+    cards: tuple[CardUse, ...] = ()
+    """The cards whose queries share it."""
 
 
 # ── aggregates over many answers ─────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from sqlcrystal.bank.answers import AnswerStore
 from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, open_backend
 from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.decisions import DecisionStore
+from sqlcrystal.bank.definitions import ProposedDefinitionStore
 from sqlcrystal.bank.documents import upsert
 from sqlcrystal.bank.forgetting import Forgotten, forget
 from sqlcrystal.bank.learned import LearnedStore
@@ -114,6 +115,7 @@ class Store:
         self.experiments = ExperimentStore(self.backend)
         self.confidences = ConfidenceStore(self.backend)
         self.learned = LearnedStore(self.backend)
+        self.proposed_definitions = ProposedDefinitionStore(self.backend)
 
     @property
     def is_file(self) -> bool:

@@ -146,9 +146,14 @@ def _read(
     return replace(reading, question=alone)
 
 
+def without_marks(text: str) -> str:
+    """Keep the marks by which models tell turns apart from being marks in a prompt."""
+    return CHAT_MARKS.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
+
+
 def as_question(text: str, database: str) -> Question:
     """Make a question as the stages take it; its id is the same for every wording that counts as the same question."""
-    asked = CHAT_MARKS.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text.strip())
+    asked = without_marks(text.strip())
     if not asked:
         raise UserError("question: is empty")
     if len(asked) > LONGEST_QUESTION:
