@@ -80,16 +80,16 @@ def kept_definition(opened: OpenDatabase, definition: Definition) -> Definition:
     """Give a definition as the store may have it: its words in prose go, as notes do, and a value is refused."""
     if not is_private(opened):
         return definition
-    from sqlcrystal.databases.masks import UNREADABLE, is_masked
-    from sqlcrystal.telling.expressions import statement_of
+    from sqlcrystal.telling.expressions import ASKS_NO_ROW, statement_of, without_remarks
 
     nameless = f"database {opened.name} keeps no values; "
     names = "; ".join(definition.names)
-    asked = statement_of(definition, opened.database.dialect).partition(" WHERE 1 = 0")[0]
+    dialect = opened.database.dialect
+    asked = without_remarks(statement_of(definition, dialect).removesuffix(ASKS_NO_ROW), dialect)
     masked = masked_query(opened, names, asked)
     if masked.question != names:
         raise UserError(f"term: {nameless}name it, and its synonyms, without numbers, quotes and proper names")
-    if masked.sql is None or masked.sql == UNREADABLE or is_masked(masked.sql):
+    if masked.sql != asked:  # a constant, or a name that is not the schema's
         raise UserError(f"sql: {nameless}write it with columns, functions and NULL alone")
     return replace(definition, meaning="")
 

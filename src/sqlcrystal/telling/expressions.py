@@ -5,17 +5,26 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from sqlcrystal.databases.layout import Layout
-from sqlcrystal.databases.parsing import Unparsable, language, parse_all, tokenize, written
+from sqlcrystal.databases.parsing import Unparsable, language, parse, parse_all, tokenize, written
 from sqlcrystal.errors import UserError
 from sqlcrystal.types import Definition
 
 _OUTSIDE = (exp.Placeholder, exp.Parameter, exp.SessionParameter)
 
 
+_ONE = "sql: give one expression, such as status = 'A' AND closed IS NULL, and no whole query"
+ASKS_NO_ROW = " WHERE 1 = 0"
+
+
 def statement_of(definition: Definition, dialect: str) -> str:
     """Write the query that shows whether a definition runs: it asks for no row."""
     tables = ", ".join(_quoted(table, dialect) for table in definition.tables)
-    return f"SELECT {definition.sql} FROM {tables} WHERE 1 = 0"
+    return f"SELECT {definition.sql} FROM {tables}{ASKS_NO_ROW}"
+
+
+def without_remarks(sql: str, dialect: str) -> str:
+    """Write a query anew, as every reader of it would."""
+    return written(parse(sql, dialect), dialect, comments=False)
 
 
 def expression(sql: str, dialect: str) -> str:
@@ -28,14 +37,14 @@ def expression(sql: str, dialect: str) -> str:
         if not isinstance(select, exp.Select) or {part for part, held in select.args.items() if held} != {
             "expressions"
         }:
-            raise UserError("sql: give one expression, such as status = 'A' AND closed IS NULL, and no whole query")
+            raise UserError(_ONE)
         chosen = select.expressions[0]
         if len(select.expressions) > 1 or isinstance(chosen, exp.Star | exp.Alias) or chosen.find(*_OUTSIDE):
             raise UserError("sql: give one expression without a name of its own, parameters or *")
         remarked = any(token.comments for token in tokenize(query, dialect))
         return written(chosen, dialect, comments=False) if remarked or "\n" in text else text
     except Unparsable as error:
-        raise UserError(f"sql: {error.failure.kind}: {error.failure.message}") from None
+        raise UserError(f"{_ONE} ({error.failure.kind}: {error.failure.message})") from None
 
 
 def tables_in(sql: str, dialect: str, layout: Layout) -> tuple[str, ...]:

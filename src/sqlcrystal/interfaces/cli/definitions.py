@@ -135,7 +135,7 @@ def delete(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Take definitions out for good; what was done to them is remembered. `cards disable` only stops showing them."""
+    """Take definitions out for good. What was done to them is remembered; `cards disable` only stops showing them."""
     with opened_crystal(store, existing=True) as (crystal, _):
         names = [crystal.definition(definition).card.id for definition in definitions]
         deleted = crystal.delete(names, reason=reason)
@@ -205,9 +205,10 @@ def propose(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Look for definitions to propose: filters that confirmed queries share and no question says, or words of columns.
+    """Look for definitions to propose.
 
-    Nothing of it is shown to a model before a person confirms it.
+    Filters that confirmed queries share and no question says, or words beside columns. Nothing of it is shown to a
+    model before a person confirms it.
     """
     with opened_crystal(store, db=db, name=name) as (crystal, database):
         proposals = crystal.propose_definitions(database, source=source)
@@ -226,7 +227,7 @@ def confirm(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Vouch for a proposed definition, under the term that you give or the one that is suggested."""
+    """Vouch for a proposed definition. Its term is the one that you give, or the one that is suggested."""
     with opened_crystal(store, existing=True) as (crystal, _):
         card = crystal.confirm_definition(proposal, term=term, sql=sql, tables=table, synonyms=synonym, meaning=meaning)
     _print(card, "defined", json=json)

@@ -27,7 +27,7 @@ APART = ";"
 """Between synonyms, and between tables, in a field."""
 
 
-class Written(Struct, frozen=True):
+class FilledForm(Struct, frozen=True):
     """The fields of a definition as a form sends them."""
 
     term: str = ""
@@ -42,28 +42,28 @@ class Written(Struct, frozen=True):
         return {"term": self.term, "sql": self.sql, "meaning": self.meaning, **several}
 
     @classmethod
-    def of(cls, known: Any) -> "Written":
+    def of(cls, known: Any) -> "FilledForm":
         """Fill a form with what a document says."""
         several = {name: f"{APART} ".join(getattr(known, name)) for name in _LISTS}
         return cls(term=known.term, sql=known.sql, meaning=known.meaning, **several)
 
 
 _LISTS = ("synonyms", "tables")
-NOTHING_WRITTEN = Written()
+EMPTY_FORM = FilledForm()
 
 
-def written(
+def filled_form(
     term: Annotated[str, Form(max_length=1000)] = "",
     sql: Annotated[str, Form(max_length=10_000)] = "",
     meaning: Annotated[str, Form(max_length=10_000)] = "",
     synonyms: Annotated[str, Form(max_length=10_000)] = "",
     tables: Annotated[str, Form(max_length=10_000)] = "",
-) -> Written:
+) -> FilledForm:
     """From the fields of a form."""
-    return Written(term, sql, meaning, synonyms, tables)
+    return FilledForm(term, sql, meaning, synonyms, tables)
 
 
-Fields = Annotated[Written, Depends(written)]
+Fields = Annotated[FilledForm, Depends(filled_form)]
 
 
 @router.get("/bank/definitions")
@@ -213,7 +213,7 @@ async def _listed(
     database: str,
     *,
     editing: str = "",
-    writing: Written = NOTHING_WRITTEN,
+    writing: FilledForm = EMPTY_FORM,
     trouble: str = "",
     imported: DefinitionsImported | None = None,
 ) -> Response:
@@ -225,7 +225,7 @@ async def _listed(
             "proposed": _count(door, database),
             "definitions": list(reversed(kept)),
             "editing": chosen.id if chosen else "",
-            "form": Written.of(chosen) if chosen and writing == NOTHING_WRITTEN else writing,
+            "form": FilledForm.of(chosen) if chosen and writing == EMPTY_FORM else writing,
         }
 
     return page(
@@ -249,7 +249,7 @@ async def _proposed(
     database: str,
     *,
     at: str = "",
-    writing: Written = NOTHING_WRITTEN,
+    writing: FilledForm = EMPTY_FORM,
     trouble: str = "",
     confirmed: Card | None = None,
 ) -> Response:
@@ -257,7 +257,7 @@ async def _proposed(
         waiting = door.definition_proposals(database)
         return {
             "waiting_count": len(waiting_in(door, database)),
-            "proposals": [(each, writing if each.id == at else Written.of(each)) for each in waiting],
+            "proposals": [(each, writing if each.id == at else FilledForm.of(each)) for each in waiting],
         }
 
     return page(
