@@ -68,6 +68,18 @@ class TestInTheBrowser:
         self.confirm(page, service)
         assert page.trouble == []
 
+    def test_the_pages_fit_a_phone(self, browser: Any, service: Service) -> None:
+        bank_what_shares_a_filter(service)
+        service.crystal.define(
+            "dear", "item.price > 100 AND item.name IS NOT NULL", "shop", meaning="a" * 200, by="ada"
+        )
+        page = Watched(browser, service, 390, "dark")
+        page.log_in()
+        for path in ("/bank/definitions", "/queue/definitions", "/queue", "/bank"):
+            page.open(f"{path}?database=shop")
+            page.well()
+        assert page.trouble == []
+
     def define(self, page: Watched, service: Service) -> None:
         """One that does not run stays in its form with the reason."""
         page.open("/bank?database=shop")

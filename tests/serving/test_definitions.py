@@ -197,6 +197,26 @@ def test_a_schema_change_takes_a_definition_out_before_it_is_told(crystal: Cryst
     assert crystal.check("shop", release=True).released == (card.id,)
 
 
+def test_no_card_is_told_to_help_or_harm_by_a_definition_that_both_arms_saw(crystal: Crystal) -> None:
+    hardware(crystal)
+    crystal.confirm(crystal.ask("How much hardware is there?", by="bob"), by="bob")
+    assert crystal.card_effects("shop") == []
+
+
+def test_an_imported_definition_without_values_is_what_it_says_and_nothing_beside(
+    crystal: Crystal, tmp_path: Path
+) -> None:
+    from msgspec.structs import replace
+
+    card = crystal.define("priced", "price IS NOT NULL", by="ada")
+    hidden = replace(card, sql="SELECT 'Zyxowitz'", text="Zyxowitz", question=replace(card.question, text="Zyxowitz"))
+    (tmp_path / "vault").mkdir()
+    with team(tmp_path / "vault", values="never") as vault:
+        vault.import_cards([Entry(card=hidden)], by="ada")
+        assert [kept.definition for kept in vault.definitions()] == [card.definition]
+    assert "Zyxowitz" not in kept_bytes(tmp_path / "vault")
+
+
 def test_forgetting_a_value_takes_the_definition_and_the_proposal_that_hold_it(crystal: Crystal) -> None:
     hardware(crystal)
     crystal.define("soap", "kind = 'SP'", by="ada")

@@ -142,7 +142,16 @@ def _blank_answers(connection: sa.Connection, holds: Holds) -> tuple[set[str], i
 def _blank(document: bytes) -> bytes:
     kept = msgspec.json.decode(document, type=AnswerRecord)
     blank = msgspec.structs.replace(
-        kept, question=FORGOTTEN, asked="", evidence="", sql=None, columns=(), rows=None, result_digest="", error=""
+        kept,
+        question=FORGOTTEN,
+        asked="",
+        evidence="",
+        sql=None,
+        columns=(),
+        rows=None,
+        definitions=(),
+        result_digest="",
+        error="",
     )
     return msgspec.json.encode(blank)
 

@@ -359,6 +359,6 @@ def _override(document: dict[str, Any], override: str) -> None:
             inner = {}
         table[name] = inner
         table = inner
-    if key.strip() == "benchmark.data":
+    if key.strip() in ("benchmark.data", "definitions") and value:
         value = str(Path(str(value)).resolve())
     table[last] = value

@@ -96,11 +96,19 @@ def kept_definition(opened: OpenDatabase, definition: Definition) -> Definition:
 
 def _kept_definition_entry(workspace: Workspace, entry: Entry, definition: Definition) -> Entry:
     """Take the prose and the history's words out of a definition from elsewhere; one that holds a value is refused."""
+    from sqlcrystal.telling.expressions import statement_of
     from sqlcrystal.telling.terms import line_of
 
-    kept = kept_definition(workspace.open(entry.card.database), definition)
-    admission = replace(entry.card.admission, detail="")
-    card = replace(entry.card, defined=kept, text=line_of(kept.term, kept), admission=admission)
+    opened = workspace.open(entry.card.database)
+    kept = kept_definition(opened, definition)
+    card = replace(
+        entry.card,
+        defined=kept,
+        question=replace(entry.card.question, text=kept.term, evidence=""),
+        sql=statement_of(kept, opened.database.dialect),
+        text=line_of(kept.term, kept),
+        admission=replace(entry.card.admission, detail=""),
+    )
     return Entry(card=card, history=tuple(replace(change, before="", after="", reason="") for change in entry.history))
 
 
