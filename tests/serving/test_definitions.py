@@ -253,7 +253,7 @@ def test_an_export_comes_in_elsewhere_as_it_was(crystal: Crystal, tmp_path: Path
 def test_a_file_brings_its_version_of_a_known_term(crystal: Crystal) -> None:
     card = hardware(crystal)
     report = crystal.import_definitions("term,sql,database\nhardware,kind = 'hw',shop\nx,1,other\n", by="bob")
-    assert (report.added, report.changed) == (0, 1)
+    assert (report.added, report.changed, report.elsewhere) == (0, 1, 1)
     changed = crystal.definition(card.id).card
     assert (changed.definition and changed.definition.sql, changed.admission.by) == ("kind = 'hw'", "bob")
 

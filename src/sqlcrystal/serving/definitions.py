@@ -168,10 +168,11 @@ def import_all(
     workspace: Workspace, database: str, given: Iterable[Defined], *, by: str, name: str
 ) -> DefinitionsImported:
     """Keep every definition of a file in a person's name, all or none; a term that is known gets the file's version."""
-    opened, counts = workspace.open(database), {"added": 0, "changed": 0, "unchanged": 0}
+    opened, counts = workspace.open(database), {"added": 0, "changed": 0, "unchanged": 0, "elsewhere": 0}
     checked: dict[str, Definition] = {}
     for each in given:
         if each.database not in ("", database):
+            counts["elsewhere"] += 1
             continue
         try:
             definition = ready(opened, each.definition)

@@ -429,6 +429,8 @@ class DefinitionsImported(Struct, frozen=True, kw_only=True):
     added: int
     changed: int
     unchanged: int
+    elsewhere: int
+    """Rows of the file that name another database, which were left out."""
 
 
 class Revoked(Struct, frozen=True, kw_only=True):

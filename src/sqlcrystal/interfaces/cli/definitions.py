@@ -173,7 +173,8 @@ def import_definitions(
     if json:
         print_json(report)
     else:
-        print(f"added {report.added}, changed {report.changed}, unchanged {report.unchanged}")
+        left = f", of other databases {report.elsewhere}" if report.elsewhere else ""
+        print(f"added {report.added}, changed {report.changed}, unchanged {report.unchanged}{left}")
 
 
 @definitions_app.command("export")
