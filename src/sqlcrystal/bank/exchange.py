@@ -15,7 +15,7 @@ from sqlcrystal.errors import DataError
 
 
 class ImportReport(Struct, frozen=True, kw_only=True):
-    """How many cards came in, and how many the bank had already and kept as they were."""
+    """The cards that came in, and those that the bank had already and kept as they were, counted."""
 
     added: int
     already_there: int
