@@ -20,6 +20,7 @@ MODULES = {
     "queue": "ask",
     "learn": "learn",
     "cards": "cards",
+    "definitions": "definitions",
     "value": "value",
     "test": "value",
     "forget": "value",

@@ -31,6 +31,7 @@ def add_pages(app: FastAPI) -> None:
         pages_ask,
         pages_bank,
         pages_card,
+        pages_definitions,
         pages_demo,
         pages_learn,
         pages_queue,
@@ -46,6 +47,7 @@ def add_pages(app: FastAPI) -> None:
     asking = (pages_ask, pages_verdicts, pages_rows, pages_queue, pages_learn)
     for module in (
         *asking,
+        pages_definitions,
         pages_bank,
         pages_revoke,
         pages_card,

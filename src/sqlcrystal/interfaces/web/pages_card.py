@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
@@ -28,6 +29,9 @@ async def card_page(request: Request, card_id: Id, door: Door, work: Working, ed
     """A card: what changed, who vouched, what it did, what the model sees of it."""
     story = await work.read(lambda: door.card_story(card_id))
     database = story.entry.card.database
+    if story.entry.card.definition is not None:
+        there = urlencode({"database": database})
+        return RedirectResponse(f"/bank/definitions?{there}#{card_id}", status_code=303)
     waiting = await work.read(lambda: len(waiting_in(door, database)))
     return page(
         request,

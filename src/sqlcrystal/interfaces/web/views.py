@@ -94,6 +94,7 @@ class AnswerView:
         self.cards = [_used_card(used) for used in story.cards]
         self.exchanged = story.exchanged
         self.told = story.told
+        self.definitions = story.definitions
         # An answer is shown to those who may ask, and in the queue to those who may judge it.
         scope = Scope.JUDGE if story.may_judge else Scope.ASK
         self.table = table_of(door, story, scope, page)
