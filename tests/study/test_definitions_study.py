@@ -148,3 +148,21 @@ def test_designs_that_were_frozen_before_are_the_same() -> None:
         world.close()
     assert told is not None
     assert [part for part in told.changed if part.startswith("arm ")] == []
+
+
+def test_the_shipped_recording_holds_every_call_and_gives_the_figures_of_the_evidence(tmp_path: Path) -> None:
+    shipped = read_study(STUDIES / "definitions.toml", ["mode=replay"])
+    run_study(shipped, tmp_path)
+    right: dict[str, list[bool]] = {}
+    for outcome in read_ledger(tmp_path).outcomes:
+        if outcome.setting == "transfer":
+            right.setdefault(outcome.arm, []).append(outcome.right)
+    evidence = (STUDIES.parent / "docs" / "evidence.md").read_text(encoding="utf-8")
+    told = evidence[evidence.index("### Definitions") :]
+    for arm, name in (
+        ("none", "none"),
+        ("definitions", "**definitions**"),
+        ("definitions W0", "definitions and cards"),
+    ):
+        assert len(right[arm]) == 540
+        assert f"| {name} | {100 * sum(right[arm]) / 540:.1f} % |" in told
