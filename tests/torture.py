@@ -54,6 +54,7 @@ OWN: dict[str, Torture] = {
     "SIGKILL while confirming, PostgreSQL": lives.killed_confirmations_in_postgres,
     "SIGKILL of an import": lives.killed_imports,
     "SIGKILL of a migration": lives.killed_migrations,
+    "SIGKILL of learning from a log": lives.killed_learns,
     "full disk": disks.full_disk,
     "read-only disk": disks.read_only_disk,
     "damaged store": disks.damaged_stores,

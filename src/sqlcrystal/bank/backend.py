@@ -167,9 +167,9 @@ class Backend:
         try:
             yield
         except sa.exc.DBAPIError as error:
-            raise BankError(f"{self.where}: {self.engine.meaning(error.orig)}") from error
+            raise self.engine.explained(error.orig) from error
         except self.engine.sqlalchemy.dialect.loaded_dbapi.Error as error:  # of a COPY, which SQLAlchemy does not run
-            raise BankError(f"{self.where}: {self.engine.meaning(error)}") from error
+            raise self.engine.explained(error) from error
         except sa.exc.TimeoutError as error:
             raise BankError(f"{self.where}: every connection has been busy for too long") from error
         except UnicodeEncodeError as error:
