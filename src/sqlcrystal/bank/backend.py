@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
-from sqlcrystal.bank.engines import Engine, PostgresEngine, SqliteEngine
+from sqlcrystal.bank.engines import Engine, PostgresEngine, SqliteEngine, is_postgres
 from sqlcrystal.bank.migrations import is_current, migrate
 from sqlcrystal.errors import BankError, ConfigError
 
@@ -189,6 +189,6 @@ def open_backend(location: str | Path, *, create: bool = True, busy_seconds: flo
     if not separator or scheme == "sqlite":
         path = Path(rest.removeprefix("/")) if separator else Path(text)
         return Backend(SqliteEngine(path.expanduser(), create=create, busy_seconds=busy_seconds))
-    if scheme.partition("+")[0] not in {"postgres", "postgresql"}:
+    if not is_postgres(text):
         raise ConfigError.unknown("store", scheme, ["FILE", "sqlite:///FILE", "postgresql://HOST/DATABASE"])
     return Backend(PostgresEngine(text, create=create, busy_seconds=busy_seconds))

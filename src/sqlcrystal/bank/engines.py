@@ -172,7 +172,6 @@ def _belongs_to_a_store(connection: sqlite3.Connection) -> bool:
 
 # ── PostgreSQL ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-POSTGRES_SCHEMES = ("postgres://", "postgresql://", "postgresql+")
 SCHEMA = "sqlcrystal"
 """The schema of the store's own, so that a store can share a database with anything."""
 CONNECT_SECONDS = 10
@@ -276,6 +275,12 @@ class PostgresEngine:
             raise self.explained(error.orig) from error
 
 
+def is_postgres(location: str) -> bool:
+    """Tell whether a store's location is a server's, by its scheme."""
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme.partition("+")[0] in {"postgres", "postgresql"}
+
+
 def _parsed(url: str) -> sa.URL:
     try:
         return sa.make_url(url)
@@ -289,7 +294,7 @@ def await_server(location: str, seconds: float, tell: Callable[[str], None]) -> 
     Only a server that does not answer, or says that it is not up yet, is waited for: what it has against an account or
     a name will not change by waiting, and opening the store says it. A file is not waited for.
     """
-    if not location.startswith(POSTGRES_SCHEMES) or find_spec("psycopg") is None:
+    if not is_postgres(location) or find_spec("psycopg") is None:
         return
     from psycopg.pq import PGconn, Ping
 
