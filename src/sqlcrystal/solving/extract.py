@@ -97,8 +97,10 @@ def _last_query(body: str) -> str | None:
 
 def _clean(sql: str) -> str:
     """Strip space, semicolons, and comments before the first and after the last word."""
-    comment = r"(?:--[^\n]*(?:\n|\Z)|/\*.*?\*/|\s|;)*"
-    return re.sub(rf"\A{comment}", "", sql, flags=re.DOTALL).strip().rstrip(";").strip()
+    return _REMARKS_BEFORE.sub("", sql).strip().rstrip(";").strip()
+
+
+_REMARKS_BEFORE = re.compile(r"\A(?:--[^\n]*(?:\n|\Z)|/\*.*?\*/|\s|;)*", re.DOTALL)
 
 
 def _unfenced(text: str) -> str | None:
