@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
-from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -245,7 +244,7 @@ def killed_migrations(folder: Path, quick: bool) -> Toll:
 
 LOGGED = [
     f"SELECT {one}, {other} FROM item ORDER BY {order}"
-    for one, other in permutations(("id", "name", "kind", "price"), 2)
+    for one, other in itertools.permutations(("id", "name", "kind", "price"), 2)
     for order in ("id", "name", "price")
 ] + ["SELECT kind, COUNT(*) FROM item GROUP BY kind"]
 """Queries that differ in more than literals; the question of the last leads elsewhere."""

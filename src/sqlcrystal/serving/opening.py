@@ -15,7 +15,7 @@ from sqlcrystal.serving.workspace import absolute
 
 
 class StorePatience(NamedTuple):
-    """Seconds to wait for a store whose server is away, and the ear that is told of it."""
+    """Seconds to wait for a store whose server is away, and the function that the waiting is told to."""
 
     seconds: float
     tell: Callable[[str], None]
