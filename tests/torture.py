@@ -26,7 +26,7 @@ from tortured_lives import Toll, Torture
 HERE = Path(__file__).resolve().parent
 AT_ONCE = 2
 LONGEST = 3600
-"""Seconds that one torture may take on a machine that has other work; on a quiet one all take less than half of it."""
+"""Seconds that one torture may take, also on a machine that has other work."""
 
 
 def tested(folder: Path, quick: bool, *, files: tuple[str, ...]) -> Toll:
