@@ -33,7 +33,7 @@ RECORDED = {
 
 
 def as_recorded(study: StudyFile) -> StudyFile:
-    """The study without what waits for its recording."""
+    """The study without what waits for its recording; its confirmatory family stays as it was designated."""
 
     def is_recorded(side: str) -> bool:
         arm, _, setting = side.partition("/")
@@ -42,8 +42,11 @@ def as_recorded(study: StudyFile) -> StudyFile:
     return replace(
         study,
         default=replace(study.default, settings=RECORDED["W0"]),
-        arm=tuple(replace(arm, settings=RECORDED[arm.name]) for arm in study.arm if arm.name in RECORDED),
-        contrast=tuple(each for each in study.contrast if is_recorded(each.a) and is_recorded(each.b)),
+        arms=tuple(RECORDED),
+        arm=tuple(replace(arm, settings=RECORDED.get(arm.name, arm.settings)) for arm in study.arm),
+        contrast=tuple(
+            each for each in study.contrast if each.confirmatory or (is_recorded(each.a) and is_recorded(each.b))
+        ),
     )
 
 

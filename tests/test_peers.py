@@ -91,9 +91,11 @@ def test_ours_is_asked_through_the_endpoint_and_its_calls_are_counted_under_its_
         assert talking.ask("answer", question="How many hardware items are there?") == {"sql": RIGHT}
         assert "refused" in talking.ask("run", sql="DROP TABLE item")["error"].lower()
         talking.end()
-    call, *_ = model.taken("k-1")
-    assert "How many hardware items are there?" in call.messages[-1].content
-    assert call.sampling.max_tokens == 384
+    calls = model.taken("k-1")
+    # Without cards there are two views of the question, with the profile and bare; they agree, and nothing is repaired.
+    assert [("-- item." in call.messages[-1].content) for call in calls] == [True, False]
+    assert all("How many hardware items are there?" in call.messages[-1].content for call in calls)
+    assert {call.sampling.max_tokens for call in calls} == {384}
     assert not model.taken("k-1")
 
 

@@ -13,7 +13,7 @@ TEMPLATE = (
 )
 
 
-def write_tiny_model(path: Path, *, architecture: str = "qwen2", cut: str = "qwen2") -> Path:
+def write_tiny_model(path: Path, *, architecture: str = "qwen2", cut: str = "qwen2", context: int = 512) -> Path:
     """The file, the same bytes every time."""
     from gguf import GGUFWriter, TokenType
     from tokenizers.pre_tokenizers import ByteLevel
@@ -21,7 +21,7 @@ def write_tiny_model(path: Path, *, architecture: str = "qwen2", cut: str = "qwe
     joined = [merge.replace(" ", "") for merge in MERGES]
     words = [*sorted(ByteLevel.alphabet()), *joined, *CONTROL]
     writer = GGUFWriter(str(path), architecture)
-    writer.add_context_length(512)
+    writer.add_context_length(context)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(LAYERS)
     writer.add_feed_forward_length(FEED)

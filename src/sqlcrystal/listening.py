@@ -1,4 +1,4 @@
-"""Who listens to a reply while it is written: set by those who show it, told by the models that can stream.
+"""Listeners to a reply while it is written: set by those who show it, told by the models that can stream.
 
 Like `patience`, it belongs to the work of this thread, so that a model that cannot stream need not know of it, and a
 reply is recorded whole either way.

@@ -36,7 +36,7 @@ class Question(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FailureKind(StrEnum):
-    """Why a statement gave no rows."""
+    """The reason that a statement gave no rows."""
 
     REFUSED = "refused"
     SYNTAX = "syntax"
@@ -55,7 +55,7 @@ class Rows(Struct, frozen=True, tag="rows"):
 
 
 class Failure(Struct, frozen=True, tag="failure"):
-    """Why a statement returned nothing: a finding, not an exception."""
+    """The failure of a statement that returned nothing: a finding, not an exception."""
 
     kind: FailureKind
     message: str

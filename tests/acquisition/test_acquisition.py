@@ -1,6 +1,7 @@
 """Acquisition tells its story: what each source may see, spends and leaves in the trace."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from shop import PROBE, QUESTION, RIGHT, SCHEMA, WRONG, fenced, repairing, right
 from sqlcrystal.acquisition.explore import Explore, Exploring
 from sqlcrystal.acquisition.repair import FirstTry, Resample, SelfVote, clip, elect
-from sqlcrystal.acquisition.revision import LookFirst, OneBit, Probing, Union, cap, look, suspects
+from sqlcrystal.acquisition.revision import PROBE_CLOSING, LookFirst, OneBit, Probing, Union, cap, look, suspects
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.protocols import Database
@@ -171,6 +172,12 @@ def test_t3_look_keeps_the_papers_words_where_it_can(shop: Database) -> None:
         "column you filter on or a few rows of a table you read. "
         "Output EACH probe in its own ```sql block. Do not write the final answer yet."
     )
+
+
+def test_the_words_that_the_paper_does_not_print_stand_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "sources.md").read_text(encoding="utf-8")
+    ours = PROBE_CLOSING.partition("your mistake, ")[2].partition(" Output EACH")[0]
+    assert f"*{ours}*" in " ".join(page.split())
 
 
 def test_the_revision_is_not_shown_the_wrong_query_which_a_small_model_would_copy(shop: Database) -> None:

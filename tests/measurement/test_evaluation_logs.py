@@ -9,7 +9,7 @@ import pytest
 
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.measurement.comparison import compare_arms
-from sqlcrystal.measurement.outcome_files import read_arms
+from sqlcrystal.measurement.outcome_files import read_arms, read_log
 
 DATABASES = ("shop", "zoo", "bank")
 RIGHT = {"base": 3, "cards": 2}
@@ -125,3 +125,10 @@ def test_a_field_that_samples_have_not_is_told_with_those_they_have(tmp_path: Pa
 def test_one_log_alone_is_no_comparison(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="give one file for each arm"):
         read_arms([inspect_json(tmp_path, "base")])
+
+
+def test_inspects_letters_are_right_half_right_and_wrong(tmp_path: Path) -> None:
+    samples = [{"id": letter, "scores": {"match": {"value": letter}}} for letter in "CPIN"]
+    path = tmp_path / "letters.json"
+    path.write_text(json.dumps({"eval": {"task": "t"}, "samples": samples}))
+    assert [score for _, score in sorted(read_log(path).items())] == [1.0, 0.0, 0.0, 0.5]

@@ -76,6 +76,27 @@ def test_a_score_that_is_none_is_named_with_its_line(tmp_path: Path, score: str)
         read_outcomes([path])
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("d,q1,1", "line 2: not as many cells as the 4 columns have names"),
+        ("d,q1,1,0,1", "line 2: not as many cells as the 4 columns have names"),
+        (",q1,1,0", "line 2: database is blank; only a score may be"),
+        ("d, ,1,0", "line 2: question is blank; only a score may be"),
+    ],
+)
+def test_a_damaged_line_is_named_and_no_missing_score(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_outcomes([written(tmp_path, "database,question,a,b", line, "e,q1,1,0")])
+
+
+def test_where_no_difference_is_large_enough_to_be_found_none_is_named() -> None:
+    found = compare(paired([("d", "q", "", 0, 1), ("e", "q", "", 1, 1), ("f", "q", "", 0, 1)]))
+    assert found.detectable_pp is None
+    assert found.detectable_ci_pp is not None
+    assert 90 < found.detectable_ci_pp[0] < found.detectable_ci_pp[1] == 100
+
+
 def test_what_could_be_detected_has_an_interval_that_narrows_with_databases() -> None:
     def width(databases: int) -> float:
         rng = np.random.default_rng(1)

@@ -134,6 +134,7 @@ def test_a_plan_for_a_hundred_thousand_databases_is_worked_out_at_once(
     foreseen = forecast(paper, replace(papers_design, databases=100_000, questions=1_000, lift_pp=0.1))
     assert foreseen.n_questions == 100_000_000
     assert foreseen.power > 0.999
+    assert foreseen.detectable_pp is not None
     assert foreseen.detectable_pp < 0.02
 
 
@@ -200,7 +201,7 @@ def test_hours_are_unknown_until_somebody_has_measured_a_call(paper: Truth, pape
 def test_a_family_asks_more_of_a_contrast(paper: Truth, papers_design: PlannedStudy) -> None:
     alone, among = forecast(paper, papers_design), forecast(paper, replace(papers_design, family=4))
     assert among.power < alone.power
-    assert among.detectable_pp > alone.detectable_pp
+    assert (among.detectable_pp or 0) > (alone.detectable_pp or 100)
     assert (needed(paper, replace(papers_design, family=4), "databases") or 0) > 10
 
 
@@ -214,6 +215,23 @@ def test_a_lift_that_cannot_be_is_refused(paper: Truth, papers_design: PlannedSt
             studies=50,
             rng=np.random.default_rng(0),
         )
+
+
+def test_a_plan_too_small_for_any_lift_names_none_and_no_interval_beyond_what_can_be(paper: Truth) -> None:
+    tiny = PlannedStudy(databases=3, questions=4, seeds=1, held_out=0.3, lift_pp=4.0, spread_pp=0.0)
+    foreseen = prospect(paper, PUBLISHED_CALLS, tiny, studies=50, rng=np.random.default_rng(0))
+    assert foreseen.forecast.detectable_pp is None
+    ends = [*foreseen.forecast.interval_pp, *(end for each in foreseen.expected for end in each.interval_pp or ())]
+    assert max(map(abs, ends)) <= 100
+    assert all(0 <= lift <= 38.1 for curve in foreseen.power_by_lift for lift in curve.x)
+    assert all(lift <= 38.1 for curve in foreseen.detectable_by_databases for lift in curve.y)
+
+
+def test_power_is_a_chance_however_large_the_lift(paper: Truth) -> None:
+    planned = PlannedStudy(databases=9, questions=2_000, seeds=3, held_out=0.3, lift_pp=1.0, spread_pp=0.0)
+    powers = [forecast(paper, replace(planned, lift_pp=float(lift))).power for lift in np.linspace(0, 38, 300)]
+    assert all(0 <= power <= 1 for power in powers)
+    assert powers[-1] == pytest.approx(1)
 
 
 def test_a_pilot_in_which_nothing_changed_gives_no_nan(papers_design: PlannedStudy) -> None:
@@ -242,6 +260,11 @@ def test_any_contrast_of_a_pilot_can_be_planned_for(pilot: Path) -> None:
     truth = pilot_truth(pilot, "k=1,k=10")
     assert 100 * truth.lift == pytest.approx(seen.delta_pp, abs=0.1)
     assert truth.name.startswith("k=10 − k=1")
+
+
+def test_only_a_contrast_with_no_memory_has_a_ratio_to_the_repair_headroom(pilot: Path) -> None:
+    contrasts = ("", "none,W0", "none,k=10", "k=1,k=10", "none/repair,W0")
+    assert [pilot_truth(pilot, each).repaired > 0 for each in contrasts] == [True, True, True, False, False]
 
 
 def test_a_contrast_may_name_settings(pilot: Path) -> None:

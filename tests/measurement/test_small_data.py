@@ -14,7 +14,7 @@ from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import METHODS
 from sqlcrystal.measurement.comparison import Comparison, compare, new_database, spread
 from sqlcrystal.measurement.outcomes import QuestionTable, paired
-from sqlcrystal.measurement.ratio import HeldOut, ratio_estimate, whole_headroom
+from sqlcrystal.measurement.ratio import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate, whole_headroom
 from sqlcrystal.measurement.simulation import Population, drawn, simulate
 from sqlcrystal.measurement.statistics import difference, equivalence
 from sqlcrystal.planning.power import published_truth
@@ -154,6 +154,17 @@ def test_no_outcomes_give_nan_or_an_impossible_p(rows: list[tuple[int, int, bool
 # ── beside every contrast ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_no_interval_reaches_beyond_the_largest_difference_there_can_be() -> None:
+    outcomes = paired(databases(24, 24, 24, 23, 24, 18))
+    result = compare(outcomes)
+    assert result.delta_pp > 94
+    assert result.ci_high_pp == 100
+    assert result.macro_ci_pp is not None
+    assert result.new_database_pp is not None
+    assert (result.macro_ci_pp[1], result.new_database_pp[1]) == (100, 100)
+    assert all(end is not None and end < 94 for end in (result.ci_low_pp, result.macro_ci_pp[0]))
+
+
 def test_leaving_one_database_out_names_the_ones_that_matter() -> None:
     left_out = compare(paired(databases(1, 2, 12))).leave_one_out
     assert left_out is not None
@@ -194,7 +205,7 @@ def unequal(*sizes: int, lifts: Sequence[int]) -> list[Row]:
 
 def test_a_database_that_holds_most_pairs_is_named_beside_the_mean_over_databases() -> None:
     found = compare(paired(unequal(300, 40, 40, 40, 40, lifts=(60, 2, 1, 3, 2))))
-    assert found.uneven.startswith("d0 holds 65 % of the pairs")
+    assert found.uneven.startswith("the database d0 holds 65 % of the pairs")
     assert found.macro_pp == pytest.approx((20 + 5 + 2.5 + 7.5 + 5) / 5)
     assert found.macro_ci_pp is not None
     assert found.macro_ci_pp[0] < (found.macro_pp or 0) < found.macro_ci_pp[1]
@@ -366,6 +377,11 @@ def test_the_ratio_pools_its_seeds_and_lies_in_its_interval(counts: tuple[tuple[
     assert estimate.value == pytest.approx(pooled)
     assert estimate.shape == "bounded"
     assert (estimate.low or 0) < (estimate.value or 0) < (estimate.high or 0)
+    by_seed = [SeedCounts(n=60, floor=0, memory=lifts, repaired=repairs, repair_floor=0) for lifts, repairs in counts]
+    headline = crystallization_ratio(seeds=by_seed)
+    assert headline.pooled == pytest.approx(pooled)
+    assert headline.per_seed == tuple(100 * lifts / repairs if repairs else None for lifts, repairs in counts)
+    assert (headline.mean is None) == (None in headline.per_seed)
 
 
 def test_a_headroom_over_all_questions_counts_each_of_them_once() -> None:

@@ -324,6 +324,33 @@ def test_a_near_card_about_another_number_speaks_as_it_would_about_this_one(
         assert crystal.confirm(second, anyway=True).card
 
 
+@pytest.mark.parametrize(("number", "speaks"), [("100", True), ("200", False)])
+def test_a_near_card_in_other_words_speaks_only_where_the_question_names_the_same_numbers(
+    tmp_path: Path, number: str, speaks: bool
+) -> None:
+    class Alike(HashingEmbedder):
+        """Every question is near every other."""
+
+        def embed(self, texts: Sequence[str]) -> Any:
+            return super().embed(["the same"] * len(texts))
+
+    def other(messages: Sequence[Message], _: Sampling) -> str:
+        """A model that counts what is cheap where the question does not say dear."""
+        sign = ">" if "dear" in messages[-1].content.rpartition("[Question]")[2] else "<"
+        return fenced(f"SELECT COUNT(*) FROM item WHERE price {sign} 100")
+
+    entry = DatabaseEntry(url=str(build(tmp_path / "shop.sqlite")))
+    team = TeamFile(databases={"shop": entry}, store=str(tmp_path / "team.db"))
+    with Crystal(team, model=ScriptedModel(other), embedder=Alike()) as crystal:
+        crystal.confirm(crystal.ask("How many dear items, above a price of 100, are there?"))
+        second = crystal.ask(f"Of all that is sold, what number is beyond {number}?")
+        if not speaks:
+            assert crystal.confirm(second).card
+            return
+        with pytest.raises(Contradicted, match="gives other rows for"):
+            crystal.confirm(second)
+
+
 # ── SQL as it is written ─────────────────────────────────────────────────────────────────────────────────────────────
 
 WRITTEN = ("```sql\nSELECT COUNT(*) ", "FROM item ", "WHERE kind = 'HW'", "\n```")

@@ -133,16 +133,33 @@ def chosen_answer(service: Service) -> str:
     return waiting.id
 
 
-def test_every_door_gives_one_document_of_what_waits(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_door_gives_one_document_of_what_waits(
+    service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(service.crystal.workspace.team.store).parent
+    (folder / "sqlcrystal.toml").write_text(f"[databases.shop]\nurl = {json.dumps(str(folder / 'shop.sqlite'))}\n")
+    monkeypatch.chdir(folder)  # where the command finds the database, whose schema the words are made with
     with service.client("judge") as client:
         over_http = client.get("/api/queue", params={"database": "shop"}).json()
     _, [tool] = talk(service, "judge", ("queue", {"database": "shop"}))
     queue(db=None, limit=50, store=service.crystal.workspace.team.store, json=True)
     by_command = json.loads(capsys.readouterr().out)
-    told = tool.structured_content["result"]
-    # The command has no words where nobody looks, and a model is told none.
-    first, second, third = ([{**item, "words": ""} for item in doc] for doc in (over_http, by_command, told))
-    assert first == second == third
+    assert over_http == by_command == tool.structured_content["result"]
+    (waiting,) = over_http
+    assert waiting["words"] == "Counts items whose kind is 'HW'."
+
+
+def test_where_values_stay_a_model_is_told_what_waits_as_people_are_with_every_value_masked(tmp_path: Path) -> None:
+    settings = ServerSettings(requests_per_minute=1_000_000, allow_write=True)
+    with serving(tmp_path, settings=settings, hold_out=0.5, audit=1.0, values="never") as service:
+        service.ask()
+        with service.client("judge") as client:
+            over_http = client.get("/api/queue", params={"database": "shop"}).json()
+        _, [tool] = talk(service, "judge", ("queue", {"database": "shop"}))
+    assert over_http == tool.structured_content["result"]
+    (waiting,) = over_http
+    assert waiting["sql"] == "SELECT COUNT(*) FROM item WHERE kind = '«1»'"
+    assert waiting["words"] == "Counts items whose kind is '«1»'."
 
 
 def test_every_door_gives_one_document_of_the_value(service: Service, capsys: pytest.CaptureFixture[str]) -> None:

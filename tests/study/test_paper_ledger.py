@@ -139,6 +139,11 @@ def test_a_study_of_the_papers_arms_has_each_of_its_tables_whole(label: str) -> 
     assert [name for name in rows if not has(name, first)] == []
 
 
+def test_every_mechanism_names_the_prior_systems_that_the_paper_names_for_it() -> None:
+    told = " ".join(row[0] for row in of_the_study("tab:mechmap").rows)
+    assert [name for name in ("MemoSQL", "LPE-SQL", "MAGIC", "ORANGE", "DAIL-SQL") if name not in told] == []
+
+
 @pytest.mark.parametrize("label", PAPER_TABLES)
 def test_no_column_of_a_papers_table_is_empty(label: str) -> None:
     table = of_the_study(label)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,13 @@ def test_one_runtime_answered_and_what_was_added_to_the_frozen_design_is_told(fi
     assert frozen.changed == ()
     assert frozen.added_arms == ("served", "served without cards")
     assert {side for contrast in frozen.added_contrasts for side in contrast.split(" vs ")} >= {"served/served"}
+
+
+def test_fixes_and_breaks_that_are_luck_of_the_rows_are_named(finished: Finished, summary: dict[str, Any]) -> None:
+    assert finished.ledger.lucky == ((42, "payroll-20"), (7, "orchard-26"))
+    lucky = [finished.ledger.questions[question] for _, question in finished.ledger.lucky]
+    shown = (finished.folder / "report" / "index.html").read_text(encoding="utf-8").partition('id="gallery"')[2]
+    assert not [text for text in lucky if escape(text) in shown]
 
 
 def test_repair_adds_at_least_five_points(summary: dict[str, Any]) -> None:

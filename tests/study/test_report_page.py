@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 from browser import needs_browser, opened_browser
 from sqlcrystal.ledger.records import Ledger, Outcome, write_ledger
-from sqlcrystal.study.report.document import Document, make_document
+from sqlcrystal.measurement.flips import breaks, fixes
+from sqlcrystal.study.report import value_tables
+from sqlcrystal.study.report.document import Document, gallery, make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.html import to_page
 from sqlcrystal.study.report.write import to_report
@@ -53,6 +55,22 @@ def test_question_text_is_escaped_in_the_gallery(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "&lt;i&gt;" in text
     assert "<i>" not in text
+
+
+def test_a_change_that_is_luck_of_the_rows_is_not_shown_and_is_counted() -> None:
+    ledger = synthetic_ledger(only=("none", "W0"))
+    shown = {(exhibit.question, exhibit.seed) for exhibit in gallery(Facts(ledger))}
+    keys = {text: question for question, text in ledger.questions.items()}
+    lucky = tuple((seed, keys[text]) for text, seed in sorted(shown))
+    facts = Facts(replace(ledger, lucky=lucky))
+    assert gallery(facts)
+    assert not shown & {(exhibit.question, exhibit.seed) for exhibit in gallery(facts)}
+    table = value_tables.flips(facts)
+    assert table is not None
+    n_fixes, n_breaks = len(fixes(facts.headline)), len(breaks(facts.headline))
+    lost = {verdict: sum(e.verdict == verdict for e in gallery(Facts(ledger))) for verdict in ("fix", "break")}
+    kept = f"{n_fixes - lost['fix']} of {n_fixes} fixes and {n_breaks - lost['break']} of {n_breaks} breaks stand."
+    assert table.note.endswith(kept)
 
 
 def test_no_name_of_a_study_becomes_a_link_or_a_tag_in_markdown() -> None:

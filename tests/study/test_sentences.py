@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from sqlcrystal.ledger.records import Ledger, Side
+from sqlcrystal.study.report import audit_tables
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.sentences import sentences
 from sqlcrystal.study.report.summary import summarize
@@ -71,6 +72,22 @@ def test_databases_that_were_not_there_are_named_in_the_first_lines() -> None:
     facts = Facts(msgspec.structs.replace(ledger, manifest=manifest))
     said = sentences(facts, summarize(facts))
     assert said.missing == "2 databases of the benchmark were not there: db_mill and db_quay."
+
+
+def test_a_database_that_holds_most_pairs_is_named_in_the_first_lines_and_beside_its_interval() -> None:
+    ledger = synthetic_ledger(only=FEW)
+    large, *others = dict.fromkeys(row.database for row in ledger.outcomes)
+    one = {large, *others[:-3]}
+    rows = (msgspec.structs.replace(row, database=large) if row.database in one else row for row in ledger.outcomes)
+    facts = Facts(msgspec.structs.replace(ledger, outcomes=tuple(rows)))
+    lift = facts.compare(facts.bare, facts.default)
+    assert lift is not None
+    warned = f"he database {large} holds 70 % of the pairs"
+    assert warned in lift.uneven
+    assert warned in sentences(facts, summarize(facts)).sure
+    beside = audit_tables.over_databases(facts)
+    assert beside is not None
+    assert warned in beside.note
 
 
 def test_a_whole_study_has_three_first_lines() -> None:

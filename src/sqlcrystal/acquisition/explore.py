@@ -1,7 +1,7 @@
 """Pre-answer exploration, the paper's baseline: probe before the first answer, with no word about correctness."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from sqlcrystal.databases.engines import title_of
 from sqlcrystal.protocols import Check, Database, LanguageModel
 from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.prompt import SINGLE_SHOT, HeaderOf, build_prompt, no_header, render_question, render_schema
-from sqlcrystal.solving.solver import GREEDY, NamedSolver
+from sqlcrystal.solving.solver import PromptingSolver
 from sqlcrystal.types import Attempt, Call, Card, Effort, Message, Probe, Question, Round, Sampling
 
 SYSTEM = (
@@ -24,33 +24,11 @@ CLOSING = (
 )
 
 
-class Exploring(NamedSolver):
+class Exploring(PromptingSolver):
     """A solver that looks before it answers; its attempt's prompt holds the probe reports."""
 
     name: ClassVar[str] = "explore"
     summary: ClassVar[str] = "explores before it answers"
-
-    def __init__(
-        self,
-        model: LanguageModel,
-        database: Database,
-        *,
-        sampling: Sampling = GREEDY,
-        header_of: HeaderOf = no_header,
-    ) -> None:
-        self.model = model
-        self.database = database
-        self.sampling = sampling
-        self.header_of = header_of
-
-    @classmethod
-    def of(cls, model: LanguageModel, database: Database, *, sampling: Sampling, header_of: HeaderOf) -> Self:
-        """Make the solver."""
-        return cls(model, database, sampling=sampling, header_of=header_of)
-
-    def shown(self, question: Question) -> Database:  # noqa: ARG002
-        """Show the whole schema."""
-        return self.database
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
         """Explore, then answer in one shot."""

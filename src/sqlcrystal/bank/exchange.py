@@ -17,7 +17,7 @@ from sqlcrystal.types import CardId
 
 
 class ImportReport(Struct, frozen=True, kw_only=True):
-    """How many cards came in, and how many the bank had already and kept as they were."""
+    """The cards that came in, and those that the bank had already and kept as they were, counted."""
 
     added: int
     already_there: int

@@ -52,7 +52,7 @@ Holds: TypeAlias = Callable[[Any], bool]
 
 
 class Forgotten(Struct, frozen=True, kw_only=True):
-    """How many records lost their words, and how many cards, proposals and episodes were deleted."""
+    """The records that lost their words, and the cards, proposals and episodes that were deleted, counted."""
 
     answers: int
     traces: int

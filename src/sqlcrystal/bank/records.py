@@ -264,7 +264,7 @@ class Traffic(Struct, frozen=True, kw_only=True):
 
 
 class CardEffect(Struct, frozen=True, kw_only=True):
-    """How the answers fared that a card stood in."""
+    """The fate of the answers that a card stood in."""
 
     card: CardId
     used: int
@@ -331,7 +331,7 @@ class DatabaseLocation(Struct, frozen=True, kw_only=True):
 
 
 class Experiment(Struct, frozen=True, kw_only=True):
-    """How a database's questions are divided to compare memory with none; `by` is empty where the settings say so."""
+    """The division of a database's questions to compare memory with none; `by` is empty where the settings say so."""
 
     database: str
     hold_out: float = 0.0

@@ -129,8 +129,15 @@ def with_instances(benchmark: Benchmark, *rules: str) -> Benchmark:
             f"rule: {INSTANCES} needs databases that can be generated anew, which {' and '.join(GENERATED)} have"
             f" and {benchmark.name} has not"
         )
-    quarry = importlib.import_module("sqlcrystal.benchmarks.quarry")
-    return replace(benchmark, instances={name: quarry.instances(name) for name in benchmark.databases})
+    return replace(benchmark, instances={name: instances(benchmark, name) for name in benchmark.databases})
+
+
+def instances(benchmark: Benchmark, name: str) -> tuple[str, ...]:
+    """Give the files of a database's further instances; none where it cannot be generated anew."""
+    if benchmark.name not in GENERATED:
+        return ()
+    made: tuple[str, ...] = importlib.import_module("sqlcrystal.benchmarks.quarry").instances(name)
+    return made
 
 
 def load_asked(asked: "BenchmarkEntry") -> Benchmark:

@@ -68,6 +68,11 @@ class GoldOracle:
         """The bit, which is all that a stage may see."""
         return self.judge(question, sql).rules[self.check]
 
+    def holds(self, question: Question, sql: str, instances: Iterable[Database]) -> bool:
+        """Tell whether an answer returns what gold returns on every one of some further instances of its database."""
+        gold = self._cases[question.key].sql
+        return all(_same(gold, sql, instance) for instance in instances)
+
     def evaluable(self, question: Question) -> bool:
         """Tell whether the question's gold runs; without it nothing can be judged."""
         gold = prepare_gold(self._cases[question.key].sql, self.check)
@@ -84,9 +89,8 @@ class GoldOracle:
         bits = {rule: verdict.correct for rule, verdict in verdicts.items()}
         if self._instances_of is not None:
             verdicts[INSTANCES] = verdicts[DEFAULT_RULE]
-            bits[INSTANCES] = bits[DEFAULT_RULE] and all(
-                _same(case.sql, sql, instance) for instance in self._instances_of(case.question.database)
-            )
+            further = self._instances_of(case.question.database)
+            bits[INSTANCES] = bits[DEFAULT_RULE] and self.holds(case.question, sql, further)
         kind = verdicts[self.check].kind
         compared = kind in (Kind.MATCH, Kind.MISMATCH)
         return RuleBits(bits, "" if compared else UNEVALUABLE if kind in GOLD_KINDS else str(kind))

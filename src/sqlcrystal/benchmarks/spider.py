@@ -34,7 +34,7 @@ def hardness(sql: dict[str, Any]) -> str:
 
 
 def _clauses(sql: dict[str, Any]) -> int:
-    """WHERE, GROUP BY, ORDER BY, LIMIT, each join, each OR and each LIKE."""
+    """Count WHERE, GROUP BY, ORDER BY, LIMIT, each join, each OR and each LIKE."""
     present = sum(len(sql[clause]) > 0 for clause in ("where", "groupBy", "orderBy")) + (sql["limit"] is not None)
     joins = max(len(sql["from"]["table_units"]) - 1, 0)
     connectives = [word for clause in _conditions(sql) for word in clause[1::2]]

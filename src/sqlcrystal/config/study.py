@@ -25,7 +25,7 @@ FROZEN_SUFFIX = ".frozen.json"
 
 
 class BenchmarkEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which questions a study asks, and where their files lie; relative paths are meant from the study file."""
+    """The questions that a study asks, and the place of their files; relative paths are meant from the study file."""
 
     name: str
     data: str = ""

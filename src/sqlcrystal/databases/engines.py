@@ -37,7 +37,7 @@ _OPTION = r"(?:COSTS|VERBOSE|SETTINGS|SUMMARY|GENERIC_PLAN|FORMAT)(?:\s+(?:ON|OF
 
 
 class Opening(NamedTuple):
-    """How the caller wants a database opened."""
+    """The caller's wishes for the opening of a database."""
 
     url: str
     path: Path

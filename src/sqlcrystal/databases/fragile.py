@@ -99,7 +99,7 @@ def _depth(text: str) -> int:
 
 
 def _is_made(column: exp.Column, tree: exp.Expr) -> bool:
-    """Whether a column may be one that the statement makes: by a name it gives, or in a query that it reads from."""
+    """Tell whether a column may be one that the statement makes: by a name it gives, or in a query it reads from."""
     if any(alias.alias.lower() == column.name.lower() for alias in tree.find_all(exp.Alias)):
         return True
     makers = tree.find_all(exp.CTE, exp.Values, exp.JSONTable, exp.Lateral, exp.Subquery)

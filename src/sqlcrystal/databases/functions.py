@@ -1,4 +1,4 @@
-"""Which functions a statement may call, by engine and by name; the lists are in word_lists/.
+"""The functions that a statement may call, by engine and by name; the lists are in word_lists/.
 
 PostgreSQL and DuckDB say of their functions whether they are pure, so there only those may be called, and what the
 owner of a database allows by name. SQLite and MySQL say nothing, so there what reaches beyond a query is named.

@@ -1,4 +1,4 @@
-"""Which table has which columns and keys, read from the DDL of a database; which of them a query's column means."""
+"""Tables with their columns and keys, read from the DDL of a database; which of them a query's column means."""
 
 from collections import deque
 from collections.abc import Iterator

@@ -48,7 +48,7 @@ class Masked(NamedTuple):
 
 
 class _Names:
-    """Which mask stands for which value; two spellings of one value share a mask."""
+    """The mask that stands for each value; two spellings of one value share a mask."""
 
     def __init__(self, known: Mapping[str, str] | None = None, *, taken: str = "") -> None:
         self._known = {value.casefold(): (value, mark) for value, mark in (known or {}).items()}
@@ -197,7 +197,7 @@ _CONSTANT_TOKENS = frozenset(
 
 
 class Reader(Struct, frozen=True, kw_only=True):
-    """How one query is read: its dialect, the names of its schema, and what masks a value."""
+    """The reading of one query: its dialect, the names of its schema, and what masks a value."""
 
     dialect: str
     schema: frozenset[str]

@@ -164,7 +164,7 @@ class _Rebuilding:
         return " " if {left[1], right[1]} & {"&", "#", "?", ":", "@", "@@", "$"} else ""
 
     def _begins_a_number(self, dot: Token) -> bool:
-        """Whether a dot stands apart from what is before it, so that every engine reads it as the start of a number."""
+        """Tell whether a dot stands apart from what is before it: every engine then reads it as a number's start."""
         return dot.start > 0 and self._sql[dot.start - 1] in _APART
 
     def _between(self, start: int, end: int, *, last: bool = False) -> str:

@@ -273,7 +273,7 @@ _BEHIND_THE_COLUMNS = frozenset({"where", "group", "having", "order", "window", 
 
 
 class Weight(NamedTuple):
-    """How many expressions a query may become, and of how many queries it may be the union."""
+    """The number of expressions that a query may become, and of queries that it may be the union of."""
 
     size: int
     arms: int = 1

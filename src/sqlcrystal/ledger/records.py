@@ -224,6 +224,9 @@ class Ledger(Struct, frozen=True, kw_only=True):
     """The ids of questions that an earlier study had asked, so that their answers were known to the designers."""
     turns: dict[str, tuple[str, int]] = {}
     """Of each question in a dialogue, the id of the question that begins it, and its place from 1 on."""
+    lucky: tuple[tuple[int, str], ...] | None = None
+    """The seed and question of every change that the default arm makes in which the right answer fits the shipped rows
+    alone, and is wrong on another generated instance; None where databases cannot be generated anew."""
 
     def of(self, arm: str, setting: str) -> tuple[Outcome, ...]:
         """The outcomes of one arm in one setting."""

@@ -44,7 +44,7 @@ def undefined(sums: Floats, sizes: Floats) -> str:
 
 
 def too_alike(table: QuestionTable) -> str:
-    """Why databases that agree almost exactly give no interval either, in words; empty where chance can have it so.
+    """Say that databases which agree almost exactly give no interval either; empty where chance can have it so.
 
     With few changes, databases can agree by luck: three of them with one fix each would be all but certain. So their
     variance is held against what drawing questions alone must give it, and a ratio that chance gives once in a thousand

@@ -10,12 +10,14 @@ from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import DEFAULT_METHOD, RESAMPLES, Interval, student
 from sqlcrystal.measurement.outcomes import NO_SEED, ArmScores, PairedOutcomes, QuestionTable
 from sqlcrystal.measurement.statistics import (
+    LARGEST_PP,
     Estimate,
     detectable,
     detectable_ends,
     difference,
     holm,
     mcnemar_p,
+    possible,
     question_level,
     sign_flip_p,
 )
@@ -122,7 +124,7 @@ def new_database(found: Spread) -> tuple[float, float] | None:
     if found.variance <= clusters.NO_SPREAD:
         return None
     reach = float(stdtrit(found.databases - 1, 0.975)) * sqrt(found.between_bound + found.variance / found.databases)
-    return found.mean - reach, found.mean + reach
+    return possible(found.mean - reach), possible(found.mean + reach)
 
 
 LARGE_SHARE = 0.5
@@ -140,8 +142,8 @@ def uneven(*, table: QuestionTable) -> str:
     if len(share) < 2 or share[largest] < LARGE_SHARE:
         return ""
     return (
-        f"{table.names[largest]} holds {100 * share[largest]:.0f} % of the pairs: where the difference goes with size,"
-        " the pooled interval covers less than it says; read the mean over databases beside it"
+        f"the database {table.names[largest]} holds {100 * share[largest]:.0f} % of the pairs: where the difference"
+        " goes with size, the pooled interval covers less than it says; read the mean over databases beside it"
     )
 
 
@@ -174,7 +176,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     question_level: Estimate | None
     """With questions for clusters, only where databases give no interval: it speaks for these databases alone."""
     detectable_pp: float | None
-    """The smallest true difference that a study like this one finds with 80 % power."""
+    """The smallest true difference that a study like this one finds with 80 % power; None where it takes over 100."""
     detectable_ci_pp: tuple[float, float] | None
     """Its 95 % interval, from how uncertain the standard error itself is."""
     leave_one_out: LeaveOneOut | None
@@ -244,7 +246,7 @@ def _between_databases(outcomes: PairedOutcomes, *, told: bool) -> dict[str, Any
         "between_sd_pp": sqrt(found.between) if found else None,
         "new_database_pp": new_database(judged) if judged else None,
         "macro_pp": found.mean if found else None,
-        "macro_ci_pp": (macro.low, macro.high) if macro else None,
+        "macro_ci_pp": (possible(macro.low), possible(macro.high)) if macro else None,
         "uneven": uneven(table=outcomes.differences),
     }
 
@@ -252,13 +254,15 @@ def _between_databases(outcomes: PairedOutcomes, *, told: bool) -> dict[str, Any
 def _detectable(estimate: Estimate) -> float | None:
     if estimate.standard_error is None or estimate.df is None:
         return None
-    return detectable(standard_error=estimate.standard_error, df=estimate.df)
+    smallest = detectable(standard_error=estimate.standard_error, df=estimate.df)
+    return smallest if smallest <= LARGEST_PP else None
 
 
 def _detectable_ends(estimate: Estimate) -> tuple[float, float] | None:
     if estimate.standard_error is None or estimate.df is None:
         return None
-    return detectable_ends(standard_error=estimate.standard_error, df=estimate.df)
+    low, high = detectable_ends(standard_error=estimate.standard_error, df=estimate.df)
+    return possible(low), possible(high)
 
 
 def _status(seeds: int) -> str:

@@ -138,7 +138,8 @@ def _sample_hint(sample: Sample) -> str:
     return ""
 
 
-KEY_COLUMNS = ("database", "question")
+KEY_CELLS = ("database", "question", "question_id")
+KEY_COLUMNS = KEY_CELLS[:2]
 """A column `seed` may stand beside them; the others are arms."""
 PAIR_COLUMNS = (*KEY_COLUMNS, "a", "b")
 SCORE_COLUMNS = ("question_id", "database", "verdict", "kind")
@@ -258,6 +259,12 @@ def _rows(path: Path, needed: Sequence[str]) -> Iterator[Line]:
     if missing:
         raise DataError(f"{path}: missing column {', '.join(missing)}; needed: {', '.join(needed)}{_hint(columns)}")
     for row in reader:
+        if None in row or None in row.values():
+            raise DataError(
+                f"{path}, line {reader.line_num}: not as many cells as the {len(columns)} columns have names"
+            )
+        for key in (name for name in KEY_CELLS if name in needed and not row[name].strip()):
+            raise DataError(f"{path}, line {reader.line_num}: {key} is blank; only a score may be")
         yield reader.line_num, row
 
 

@@ -4,7 +4,7 @@ Closed forms answer at once and for any size; simulated studies with the same tr
 what the interval will look like.
 """
 
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from sqlcrystal.measurement.simulation import (
     sampling_variance,
     simulate,
 )
-from sqlcrystal.measurement.statistics import ALPHA, POWER, detectable
+from sqlcrystal.measurement.statistics import ALPHA, LARGEST_PP, POWER, detectable, possible
 
 Dimension = Literal["databases", "questions", "seeds"]
 LARGEST: dict[str, int] = {"databases": 1_000_000, "questions": 1_000_000, "seeds": 1_000}
@@ -62,8 +62,8 @@ class Forecast(Struct, frozen=True, kw_only=True):
     df: float
     power: float
     """The chance that a two-sided 5 % test tells the lift from zero, within its family."""
-    detectable_pp: float
-    """The lift that is told from zero with 80 % power."""
+    detectable_pp: float | None
+    """The lift that is told from zero with 80 % power; None where it takes more than is wrong without memory."""
     interval_pp: tuple[float, float]
     """The 95 % interval to expect."""
 
@@ -115,6 +115,7 @@ def forecast(truth: Truth, design: PlannedStudy) -> Forecast:
     variance = often @ (pairs**2 * (1e4 * np.array(within) + design.spread_pp**2)) / total**2
     error, df = sqrt(float(variance)), _degrees(pairs, often)
     reach = float(stdtrit(df, 1 - ALPHA / 2)) * error
+    smallest = detectable(standard_error=error, df=df, alpha=ALPHA / design.family)
     return Forecast(
         design=design,
         n_questions=int(often @ np.array([kind.questions for kind in kinds])),
@@ -122,8 +123,8 @@ def forecast(truth: Truth, design: PlannedStudy) -> Forecast:
         standard_error_pp=error,
         df=df,
         power=_power(design.lift_pp, error, df, ALPHA / design.family),
-        detectable_pp=detectable(standard_error=error, df=df, alpha=ALPHA / design.family),
-        interval_pp=(design.lift_pp - reach, design.lift_pp + reach),
+        detectable_pp=smallest if smallest <= 100 * (1 - truth.floor) else None,
+        interval_pp=(possible(design.lift_pp - reach), possible(design.lift_pp + reach)),
     )
 
 
@@ -135,9 +136,10 @@ def _power(lift: float, error: float, df: float, alpha: float) -> float:
         return 1.0 if lift else alpha
     critical = float(stdtrit(df, 1 - alpha / 2))
     shift = abs(lift) / error
-    if df > LIKE_NORMAL:
+    exact = 1 - float(nctdtr(df, shift, critical)) + float(nctdtr(df, shift, -critical))
+    if df > LIKE_NORMAL or not isfinite(exact):  # the library gives none for lifts of very many errors, all found
         return float(ndtr(shift - critical) + ndtr(-shift - critical))
-    return 1 - float(nctdtr(df, shift, critical)) + float(nctdtr(df, shift, -critical))
+    return exact
 
 
 def _degrees(sizes: Floats, often: Floats) -> float:
@@ -182,6 +184,7 @@ def expected(
         for batch in _simulated(truth, design, studies, rng)
     ]
     value, low, high = (np.concatenate([getattr(part, name) for part in parts]) for name in ("value", "low", "high"))
+    low, high = np.clip(low, -LARGEST_PP, LARGEST_PP), np.clip(high, -LARGEST_PP, LARGEST_PP)
     defined = np.isfinite(low)
     outside = (low > 0) | (high < 0)
     return ExpectedInterval(
@@ -353,7 +356,8 @@ def prospect(
 def _power_by_lift(truth: Truth, design: PlannedStudy, closed_form: Forecast) -> tuple[Curve, ...]:
     """The power at each lift: as designed, with half the databases, with twice as many."""
     most = 100 * (1 - truth.floor)
-    lifts = np.linspace(0, min(most, 2 * max(closed_form.detectable_pp, abs(design.lift_pp))), 41)
+    found = most if closed_form.detectable_pp is None else closed_form.detectable_pp
+    lifts = np.linspace(0, min(most, 2 * max(found, abs(design.lift_pp))), 41)
     return tuple(
         Curve(
             name=f"{count} databases",
@@ -368,14 +372,11 @@ def _detectable_by_databases(truth: Truth, design: PlannedStudy) -> tuple[Curve,
     """The lift found with 80 % power, against databases: with one seed and with the design's, at two sizes."""
     counts = [int(count) for count in np.unique(np.geomspace(3, max(100, 4 * design.databases), 30).astype(int))]
     size = forecast(truth, design).n_questions // design.databases
-    return tuple(
-        Curve(
-            name=f"{questions} questions each, {seeds} seed{'s' if seeds > 1 else ''}",
-            x=tuple(map(float, counts)),
-            y=tuple(
-                forecast(truth, replace(design, databases=count, questions=questions, seeds=seeds)).detectable_pp
-                for count in counts
-            ),
-        )
-        for questions, seeds in dict.fromkeys(((size, 1), (size, design.seeds), (4 * size, design.seeds)))
-    )
+    curves = []
+    for questions, seeds in dict.fromkeys(((size, 1), (size, design.seeds), (4 * size, design.seeds))):
+        designs = (replace(design, databases=count, questions=questions, seeds=seeds) for count in counts)
+        found = [(each.databases, forecast(truth, each).detectable_pp) for each in designs]
+        points = [(float(count), lift) for count, lift in found if lift is not None]
+        name = f"{questions} questions each, {seeds} seed{'s' if seeds > 1 else ''}"
+        curves.append(Curve(name=name, x=tuple(x for x, _ in points), y=tuple(y for _, y in points)))
+    return tuple(curves)

@@ -112,13 +112,22 @@ def question_level_of(*, table: QuestionTable) -> Estimate:
     return _estimate(value, "question-level", ends, why, databases=len(table.names), questions=len(sums))
 
 
+LARGEST_PP = 100.0
+"""The largest difference that two accuracies can have, in points."""
+
+
+def possible(end: float) -> float:
+    """Keep an end of an interval among the differences there can be; none lies beyond, so nothing is lost."""
+    return max(-LARGEST_PP, min(LARGEST_PP, end))
+
+
 def _estimate(
     value: float, method: str, interval: Interval | None, why: str, *, databases: int, questions: int
 ) -> Estimate:
     return Estimate(
         value=value,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
+        low=possible(interval.low) if interval else None,
+        high=possible(interval.high) if interval else None,
         p_value=interval.p_value if interval else None,
         method=method,
         n_databases=databases,

@@ -1,9 +1,11 @@
 """A GGUF model run in this process: by llama.cpp over parallel slots, or batched for studies."""
 
 import os
+import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +21,9 @@ from sqlcrystal.errors import (
     ModelUnavailable,
 )
 from sqlcrystal.listening import listener
+from sqlcrystal.models.beginnings import BeginningOf, KeptBeginnings, Slot, kept_beginnings
 from sqlcrystal.models.catalogue import SAMPLER, LocalWeights
-from sqlcrystal.patience import Patience, patience_of
+from sqlcrystal.patience import Patience, is_over, patience_of
 from sqlcrystal.types import Completion, Message, Sampling
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ class LocalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     threads: int = 0
     reuse_prefix: bool = True
     cache_mib: int = 1024
+    kept_mib: int = 512
 
 
 class LocalModel:
@@ -58,6 +62,15 @@ class LocalModel:
         self._lock = threading.Lock()
         self._free = threading.BoundedSemaphore(settings.slots)
         self._server: Any = None
+        self._key = secrets.token_urlsafe()
+        self._beginnings: KeptBeginnings | None = None
+
+    def keep_beginnings(self, beginning_of: BeginningOf) -> None:
+        """Keep what prompts begin with on disk from now on; only a model of one slot knows which slot holds it."""
+        kept = self.settings.kept_mib if self.settings.reuse_prefix and self.slots == 1 else 0
+        if kept:
+            read_by = f"{self.digest} {_runtime()} {self.settings.context}"
+            self._beginnings = KeptBeginnings(beginning_of, weights=read_by, mebibytes=kept)
 
     def chat(
         self, messages: Sequence[Message], *, sampling: Sampling = Sampling(), stop: Sequence[str] = ()
@@ -74,20 +87,36 @@ class LocalModel:
         if not self._free.acquire(timeout=patience_of(threading.TIMEOUT_MAX).left):
             raise ModelTimeout(f"model {self.name}: no slot became free in time")
         try:
-            reply = _StreamedReply(patience_of(self.settings.deadline))
-            server.handle_chat_completions(request, reply.receive)
-            return reply.completion(self.name)
+            with self._beginning(server, messages):
+                reply = _StreamedReply(patience_of(self.settings.deadline))
+                server.handle_chat_completions(request, reply.receive)
+                return reply.completion(self.name)
         except ValueError as error:
             raise ModelRejected(f"model {self.name}: {error}") from None
         finally:
             self._free.release()
+
+    @contextmanager
+    def _beginning(self, server: Any, messages: Sequence[Message]) -> Iterator[None]:
+        """Read the beginning of a prompt from disk before its reply, or keep it there after the first one."""
+        if self._beginnings is None:
+            yield
+            return
+        slot = Slot(server.listening_address, key=self._key)
+        new = self._beginnings.fill(slot, messages)
+        yield
+        if new and not is_over():
+            # The slot then holds the beginning without the question, which is nobody's to keep.
+            request = _request(new, Sampling(max_tokens=1), reuse_prefix=True)
+            server.handle_chat_completions(request, lambda _: False)
+            self._beginnings.keep(slot, new)
 
     def load(self) -> Any:
         """Read the weights if they are not in memory yet, refusing a file that is not what its name says."""
         with self._lock:
             if self._server is None:
                 self._weights.check()
-                self._server = _start_server(self._weights.path, self.settings)
+                self._server = _start_server(self._weights.path, self.settings, key=self._key)
             return self._server
 
     def close(self) -> None:
@@ -96,7 +125,7 @@ class LocalModel:
             self._server = None
 
 
-def _start_server(path: Path, settings: LocalSettings) -> Any:
+def _start_server(path: Path, settings: LocalSettings, *, key: str) -> Any:
     try:
         import xllamacpp
     except ImportError:
@@ -111,6 +140,9 @@ def _start_server(path: Path, settings: LocalSettings) -> Any:
     params.cache_ram_mib = settings.cache_mib if settings.reuse_prefix else 0
     params.n_batch = 512  # the deadline is looked at once per batch
     params.verbosity = -1
+    # It listens on this machine, uncalled for: without the key other users of it could ask, and read prompts.
+    params.api_keys, params.endpoint_slots, params.ui = [key], False, False
+    params.slot_save_path = f"{kept_beginnings()}/"
     threads = settings.threads or free_cores(os.cpu_count() or 1, _load())
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     try:
@@ -196,8 +228,12 @@ class _StreamedReply:
             prompt_tokens=self._usage["prompt_tokens"],
             completion_tokens=self._usage["completion_tokens"],
             seconds=time.perf_counter() - self._started,
-            runtime=f"llama.cpp, xllamacpp {version('xllamacpp')}, as packed",
+            runtime=_runtime(),
         )
+
+
+def _runtime() -> str:
+    return f"llama.cpp, xllamacpp {version('xllamacpp')}, as packed"
 
 
 def _refusal(name: str, error: Mapping[str, Any]) -> ModelError:

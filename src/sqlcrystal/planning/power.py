@@ -84,8 +84,8 @@ def _number(cell: str) -> float:
 def pilot_truth(folder: Path, contrast: str = "") -> Truth:
     """Tell what a run's ledger says of memory against none, or of `A,B`: two of its arms, or arms in a setting."""
     facts = Facts(read_ledger(folder))
-    if contrast:
-        a, b = _sides(facts, contrast)
+    a, b = _sides(facts, contrast) if contrast else (None, None)
+    if a and b:
         pairs, name = facts.pairs_of(a, b), f"{b} − {a} of {facts.manifest.study} on {facts.manifest.model}"
     else:
         pairs, name = facts.headline, f"{facts.manifest.study} on {facts.manifest.model}"
@@ -94,7 +94,10 @@ def pilot_truth(folder: Path, contrast: str = "") -> Truth:
             f"{folder}: no question is answered by both sides yet ({contrast or 'with and without memory'}),"
             " so there is nothing to plan by"
         )
-    solved = {(row.seed, row.question): row.right and not row.first_right for row in facts.repairs}
+    # A ratio to the repair headroom is one of a lift over no memory, and of no other contrast.
+    floor = Side(facts.bare.name) if facts.bare else None
+    repairs = facts.repairs if a in (None, floor) else ()
+    solved = {(row.seed, row.question): row.right and not row.first_right for row in repairs}
     collected = {row.question for row in facts.rows(facts.default, "collection")}
     held_out = {pair.after.question for pair in pairs}
     folds = bool(facts.manifest.folds)
@@ -163,7 +166,7 @@ class Foresight(Struct, frozen=True, kw_only=True):
     pairs: int
     """Held-out question–seed pairs."""
     detectable_pp: float | None
-    """The lift found with 80 % power; None where databases will give no interval."""
+    """The lift found with 80 % power; None where databases will give no interval, or no lift there can be is found."""
     warnings: tuple[str, ...]
 
 

@@ -9,7 +9,7 @@ LONGEST_PLACE = 200
 
 
 class Reason(StrEnum):
-    """Why a statement of a log is not learned from; the same few for every log, so that they can be counted."""
+    """The reason that a statement of a log is not learned from; the same few for every log, to be counted."""
 
     TOO_LONG = "too long"
     UNREADABLE = "not SQL of this database"

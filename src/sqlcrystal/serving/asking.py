@@ -40,7 +40,7 @@ _NO_COST: dict[str, Any] = {"calls": 0, "prompt_tokens": 0, "completion_tokens":
 
 
 class ServingArm(NamedTuple):
-    """Whether a question may see cards, by which chance it may not, and whether the other arm answers as well."""
+    """The arm that a question is given: with cards or without, by which chance, with the other arm's answer or not."""
 
     memory: bool
     share: float = 0.0

@@ -33,7 +33,7 @@ class OwnTest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TestResult(Struct, frozen=True, kw_only=True):
-    """How one test went in each arm."""
+    """The outcome of one test in each arm."""
 
     name: str
     database: str

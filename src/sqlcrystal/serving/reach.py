@@ -1,4 +1,4 @@
-"""What a caller may name of an open team: databases, answers and cards, and which cells of them they see."""
+"""The names that a caller may use of an open team: databases, answers and cards, and which cells of them they see."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

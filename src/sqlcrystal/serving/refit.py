@@ -1,4 +1,4 @@
-"""How sure answers are, as a team's own verdicts tell: the shipped model refitted for each database, or kept."""
+"""The confidence in answers, as a team's own verdicts tell: the shipped model refitted for each database, or kept."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from sqlcrystal.measurement.confidence import (
 
 
 class TeamConfidence(Struct, frozen=True, kw_only=True):
-    """How well the told confidence keeps its word on a team's own verdicts."""
+    """The told confidence held against a team's own verdicts."""
 
     verdicts: int
     """Judged answers that it was worked out for."""

@@ -39,7 +39,7 @@ class ArmValue(Struct, frozen=True, kw_only=True):
 
 
 class CardValue(Struct, frozen=True, kw_only=True):
-    """How the answers fared that a card stood in, against answers without memory; `says` is earns, harms or unclear."""
+    """The fate of answers that a card stood in, against those without memory; `says` is earns, harms or unclear."""
 
     card: str
     used: int
@@ -51,7 +51,7 @@ class CardValue(Struct, frozen=True, kw_only=True):
 
 
 class ReadingsValue(Struct, frozen=True, kw_only=True):
-    """How often an answer was given as two readings, and which of them people picked."""
+    """The share of answers that were given as two readings, and the ones that people picked."""
 
     asked: int
     share: float

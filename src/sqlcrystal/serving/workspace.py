@@ -19,6 +19,7 @@ from sqlcrystal.serving.callers import current_user
 from sqlcrystal.serving.clock import ClockedDatabase
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.presentation import Presenter
+from sqlcrystal.solving.prompt import shared_beginning
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import DatabaseLocation, Experiment, Store
@@ -185,12 +186,15 @@ class Workspace:
             return self._given_model
         with self._lock:
             if self._model is None:
+                from sqlcrystal.models.local import LocalModel
                 from sqlcrystal.models.opening import open_model
 
                 spec = self.team.model
                 if isinstance(spec, str) and is_url(spec):
                     spec = {**model_table(spec), "retry": {"attempts": ATTEMPTS}}
                 self._model = open_model(spec)
+                if isinstance(self._model, LocalModel):
+                    self._model.keep_beginnings(shared_beginning)
             return self._model
 
     def memory(self, opened: OpenDatabase, *, own: bool = True) -> Memory:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Worth(ReachedTeam):
-    """What memory is worth to a team, and how that is measured."""
+    """The worth of memory to a team, and its measurement."""
 
     def value(self, database: str | None = None, *, effect_pp: float | None = None, since: str = "") -> "list[Value]":
         """Say what memory is worth: the live lift with its interval, its cost, which cards earn, if it is known yet."""

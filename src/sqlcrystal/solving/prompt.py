@@ -99,6 +99,13 @@ def build_prompt(
     return Message("system", style.system.format(dialect=name)), Message("user", user)
 
 
+def shared_beginning(messages: Sequence[Message]) -> Sequence[Message]:
+    """Cut a prompt after the schema section, which all questions of a database share; nothing where it has none."""
+    *before, last = messages
+    end = _end_of_schema(last.content)
+    return (*before, Message(last.role, last.content[:end])) if end else ()
+
+
 def unread_tokens(calls: Sequence[Call]) -> int:
     """Estimate the prompt tokens of an answer that a prefix cache must still read, from the share of its characters.
 
@@ -109,10 +116,13 @@ def unread_tokens(calls: Sequence[Call]) -> int:
     for call in calls:
         text = "\0".join(message.content for message in call.messages)
         known = max((_shared(text, earlier) for earlier in read), default=0)
-        section = min((place for mark in (MEMORY, QUESTION) if (place := text.find(f"\n{mark}\n")) >= 0), default=0)
-        unread += call.completion.prompt_tokens * (1 - max(known, section) / max(1, len(text)))
+        unread += call.completion.prompt_tokens * (1 - max(known, _end_of_schema(text)) / max(1, len(text)))
         read.append(text)
     return round(unread)
+
+
+def _end_of_schema(text: str) -> int:
+    return min((place for mark in (MEMORY, QUESTION) if (place := text.find(f"\n{mark}\n")) >= 0), default=0)
 
 
 def _shared(text: str, other: str) -> int:

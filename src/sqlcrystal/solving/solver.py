@@ -33,12 +33,8 @@ class NamedSolver(ABC):
         """Make one attempt, with the cards in its prompt."""
 
 
-class SingleShot(NamedSolver):
-    """Answers in one call; a reply without SQL is an attempt whose `sql` is None."""
-
-    name: ClassVar[str] = "single-shot"
-    summary: ClassVar[str] = "answered in one shot"
-    style: ClassVar[Style] = SINGLE_SHOT
+class PromptingSolver(NamedSolver):
+    """A solver that asks one model about one database, whose whole schema its prompts show."""
 
     def __init__(
         self,
@@ -59,8 +55,16 @@ class SingleShot(NamedSolver):
         return cls(model, database, sampling=sampling, header_of=header_of)
 
     def shown(self, question: Question) -> Database:  # noqa: ARG002
-        """Give the database as prompts show it, for this question and for the repair of its answer."""
+        """Show the whole schema."""
         return self.database
+
+
+class SingleShot(PromptingSolver):
+    """Answers in one call; a reply without SQL is an attempt whose `sql` is None."""
+
+    name: ClassVar[str] = "single-shot"
+    summary: ClassVar[str] = "answered in one shot"
+    style: ClassVar[Style] = SINGLE_SHOT
 
     def solve(self, question: Question, cards: Sequence[Card] = ()) -> Attempt:
         """Make one attempt, with the cards in its prompt."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -23,12 +24,22 @@ from sqlcrystal.engines.worker_pool import ThreadWorkers
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.ledger.export import load_writers, write_results
 from sqlcrystal.ledger.folder import RECORDING, Logs, claimed
-from sqlcrystal.ledger.records import Contrast, Ledger, Manifest, Preregistration, write_ledger, write_whole
+from sqlcrystal.ledger.records import (
+    TRANSFER,
+    Contrast,
+    Ledger,
+    Manifest,
+    Outcome,
+    Preregistration,
+    write_ledger,
+    write_whole,
+)
 from sqlcrystal.models.embeddings import CachedEmbedder, open_embedder
 from sqlcrystal.models.opening import open_model
 from sqlcrystal.models.recorded import Recorded
 from sqlcrystal.models.recording import Recording
 from sqlcrystal.protocols import Database, Embedder, LanguageModel, Reporter
+from sqlcrystal.scoring.verdicts import DEFAULT_RULE
 from sqlcrystal.solving.prompt import render_memory
 from sqlcrystal.study.design import Design, design
 from sqlcrystal.study.memories import Memories
@@ -320,10 +331,11 @@ def open_study(
 def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
     """Gather the facts of the complete batches, and the cards of the arms that have one."""
     study, plan, world = opened.performer.study, opened.performer.design, opened.performer.world
-    recorded_arms = {row.arm for rows in result.outcomes.values() for row in rows}
+    outcomes = tuple(row for rows in result.outcomes.values() for row in rows)
+    recorded_arms = {row.arm for row in outcomes}
     return Ledger(
         manifest=_manifest(opened, result, started=started),
-        outcomes=tuple(row for rows in result.outcomes.values() for row in rows),
+        outcomes=outcomes,
         cards=tuple(
             card
             for planned in plan.arms
@@ -334,6 +346,28 @@ def make_ledger(opened: Opened, result: RunResult, *, started: str) -> Ledger:
         questions={case.question.id: case.question.text for case in world.benchmark.cases},
         known=tuple(case.question.id for case in world.benchmark.cases if case.known),
         turns=turns_of(world.benchmark),
+        lucky=_lucky(opened, outcomes) if world.generated else None,
+    )
+
+
+def _lucky(opened: Opened, outcomes: Sequence[Outcome]) -> tuple[tuple[int, str], ...]:
+    """Find the default's changes whose right answer is wrong on further instances of its database."""
+    plan, world = opened.performer.design, opened.performer.world
+    questions = {case.question.key: case.question for case in world.benchmark.cases}
+    default = plan.arm(plan.default)
+    alike = [arm for arm in plan.arms if not arm.remembers and arm.arm.solver == default.arm.solver]
+    answered: dict[str, dict[tuple[int, str], Outcome]] = defaultdict(dict)
+    for row in outcomes:
+        if row.setting == TRANSFER:
+            answered[row.arm][row.seed, row.question] = row
+    memory = answered[default.name]
+    floor = answered[alike[0].name] if alike else {}
+    changed = [key for key in memory if key in floor and memory[key].right != floor[key].right]
+    right = [memory[key] if memory[key].right else floor[key] for key in changed]
+    return tuple(
+        (row.seed, row.question)
+        for row in right
+        if row.sql and row.rules[DEFAULT_RULE] and world.by_luck(questions[row.database, row.question], row.sql)
     )
 
 

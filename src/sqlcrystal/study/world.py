@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from sqlcrystal.benchmarks.cases import Benchmark
-from sqlcrystal.benchmarks.catalogue import load_asked, with_instances
+from sqlcrystal.benchmarks.catalogue import GENERATED, instances, load_asked, with_instances
 from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.benchmarks.query_log import logged
 from sqlcrystal.config import StudyFile
@@ -201,6 +201,15 @@ class World:
         """Give the query that a log holds for a question: its gold, or of a share one that is wrong or stale."""
         return logged(self._cases[question.key], self.database(question.database).dialect, share=share)
 
+    @property
+    def generated(self) -> bool:
+        """Tell whether its databases can be generated anew, with other rows."""
+        return self.benchmark.name in GENERATED
+
+    def by_luck(self, question: Question, sql: str) -> bool:
+        """Tell whether an answer that is right here is wrong on another generated instance of its database."""
+        return not self.oracle.holds(question, sql, self._instances(question.database))
+
     def close(self) -> None:
         """Close every database."""
         for database in self._open:
@@ -208,7 +217,7 @@ class World:
 
     def _instances(self, name: str) -> list[RememberedDatabase]:
         """The further instances of a database, which only the oracle asks."""
-        return [self._at(location, name) for location in self.benchmark.instances[name]]
+        return [self._at(location, name) for location in instances(self.benchmark, name)]
 
     def _at(self, location: str, name: str) -> RememberedDatabase:
         def open_one() -> RememberedDatabase:

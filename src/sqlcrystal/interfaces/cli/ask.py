@@ -228,7 +228,7 @@ def _print(lines: Iterable[str]) -> None:
 
 
 class Typed(NamedTuple):
-    """What is typed after an answer, for the place where it is shown; `{}` stands for its id."""
+    """The words to type after an answer, for the place where it is shown; `{}` stands for its id."""
 
     confirm: str
     reject: str

@@ -146,7 +146,8 @@ def _lines(comparison: "Comparison") -> list[str]:
         )
     if comparison.macro_ci_pp:
         lines.append(
-            f"mean over databases, each counting once: {comparison.macro_pp:+.2f} {_interval(*comparison.macro_ci_pp)}"
+            f"mean over databases, each counting once: {_signed(comparison.macro_pp)}"
+            f" {_interval(*comparison.macro_ci_pp)}"
         )
     if comparison.uneven:
         lines.append(comparison.uneven)
@@ -156,7 +157,14 @@ def _lines(comparison: "Comparison") -> list[str]:
             f"data like these detect a difference of {comparison.detectable_pp:.2f} pp with 80 % power"
             f" (95 % interval {low:.2f} to {high:.2f})"
         )
+    elif comparison.detectable_ci_pp:
+        lines.append("data like these detect no difference, however large, with 80 % power")
     return lines
+
+
+def _signed(value: float | None) -> str:
+    """Write a difference with its sign, and none before a zero that is none but for rounding."""
+    return "none" if value is None else f"{round(value, 2) + 0.0:+.2f}"
 
 
 def _interval(low: float | None, high: float | None) -> str:

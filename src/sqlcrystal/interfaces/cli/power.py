@@ -162,7 +162,10 @@ def _answers(foreseen: "Prospect") -> list[tuple[str, str]]:
             f"{forecast.design.lift_pp:+.2f} pp, SD {forecast.design.spread_pp:.2f} pp between databases",
         ),
         ("power", f"{100 * forecast.power:.0f} % to tell it from zero{_within(forecast.design.family)}"),
-        ("detectable with 80 % power", f"{forecast.detectable_pp:.3g} pp"),
+        (
+            "detectable with 80 % power",
+            "none: no lift there can be" if forecast.detectable_pp is None else f"{forecast.detectable_pp:.3g} pp",
+        ),
         ("standard error", f"{forecast.standard_error_pp:.3g} pp, {forecast.df:,.1f} degrees of freedom"),
     ]
     if not foreseen.expected:

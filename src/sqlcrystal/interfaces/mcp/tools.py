@@ -91,7 +91,7 @@ def _add_reading(server: MCPServer, work: Work, identify: Identify) -> None:
         database: Database = None,
         effect: Annotated[float, Field(ge=SMALLEST_EFFECT_PP, le=50)] = MATTERS_PP,
     ) -> list[Value]:
-        """What memory is worth here: its lift among judged answers, at worst over all answers, and by audit."""
+        """Say what memory is worth here: its lift among judged answers, at worst over all answers, and by audit."""
         door = identify(context)
         return await work.read(lambda: door.value(database, effect_pp=effect))
 

@@ -174,7 +174,7 @@ class TokenBody(RequestBody):
 
 
 class State(BaseModel):
-    """Whether the server can work."""
+    """The server's ability to work."""
 
     status: Literal["ok", "stopping", "store unreachable"]
 

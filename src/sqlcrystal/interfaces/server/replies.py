@@ -1,4 +1,4 @@
-"""How a route finds the work it calls, and how it answers: JSON, a stream of events, one line for an error."""
+"""The way of a route to the work it calls, and its answers: JSON, a stream of events, one line for an error."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -22,7 +22,7 @@ _NO_MEASURE = re.compile(r"(^|_)(id|ids|code|year|number|no|zip|rank)$|^(id|year
 
 
 class Size(NamedTuple):
-    """How wide a drawing is, and what of that its labels take; letters keep their size, so a phone has its own."""
+    """The width of a drawing, and the part of it that labels take; letters keep their size, so a phone has its own."""
 
     width: int
     labels: int

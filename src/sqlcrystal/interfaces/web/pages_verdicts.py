@@ -23,7 +23,7 @@ Sql = Annotated[str, Form(max_length=100_000)]
 
 
 class QueuePlace(NamedTuple):
-    """Where in the queue an answer was judged; 0 where it was judged on its own page."""
+    """The place in the queue where an answer was judged; 0 where it was judged on its own page."""
 
     place: int
     address: dict[str, str]

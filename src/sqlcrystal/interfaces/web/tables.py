@@ -65,7 +65,7 @@ class TableView(Struct, frozen=True, kw_only=True):
 
     @property
     def leader(self) -> str:
-        """Which label has the most of the one measure, in words; nothing where rows are missing or two share it."""
+        """Name the label that has the most of the one measure; nothing where rows are missing or two share it."""
         if len(self.columns) != 2 or self.measures != [False, True] or len(self.rows) != self.row_count:
             return ""
         ranked = sorted(((float(row[1] or 0), row[0]) for row in self.rows), key=lambda pair: -pair[0])

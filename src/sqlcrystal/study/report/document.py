@@ -66,12 +66,17 @@ class Exhibit(Struct, frozen=True, kw_only=True):
 
 
 def gallery(facts: Facts) -> tuple[Exhibit, ...]:
-    """Stable flips first, then those with a traceable card; one per question and, where possible, per database."""
+    """Stable flips first, then those with a traceable card; one per question and, where possible, per database.
+
+    A change whose right answer is right by luck of the rows is none that memory made, and is not shown.
+    """
     flips = stability(facts.headline)
     stable = {*flips.stable_fixes, *flips.stable_breaks}
+    lucky = set(facts.ledger.lucky or ())
+    earned = [pair for pair in facts.headline if pair.key not in lucky]
     chosen = [
-        *_choose(facts, fixes(facts.headline), stable, FIXES),
-        *_choose(facts, breaks(facts.headline), stable, BREAKS),
+        *_choose(facts, fixes(earned), stable, FIXES),
+        *_choose(facts, breaks(earned), stable, BREAKS),
     ]
     return tuple(chosen)
 

@@ -283,6 +283,11 @@ class Facts:
         kept = [row for row in rows if (row.seed, row.question) in keys]
         return sorted(kept, key=lambda row: self.seeds.index(row.seed))
 
+    def by_luck(self, pairs: Iterable[Pair]) -> int:
+        """Count the changes whose right answer fits the shipped rows alone."""
+        lucky = set(self.ledger.lucky or ())
+        return sum(pair.key in lucky for pair in pairs)
+
     # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property

@@ -13,8 +13,10 @@ from sqlcrystal.measurement.flips import (
     Effect,
     Pair,
     Stability,
+    breaks,
     correlation,
     effects,
+    fixes,
     pair_up,
     stability,
     to_outcomes,
@@ -28,6 +30,7 @@ from sqlcrystal.study.report.wording import (
     NONE,
     judged,
     kept_ratios,
+    listed,
     number,
     per_seed,
     percent,
@@ -300,8 +303,18 @@ def flips(facts: Facts) -> Body | None:
             _shared(facts)
             if facts.shares_bare_answers
             else f"{turned} fixed under one {facts.split} and broken under another."
-        ),
+        )
+        + _lasting(facts),
     )
+
+
+def _lasting(facts: Facts) -> str:
+    """Say how many changes are no luck of the rows; empty where databases cannot be generated anew."""
+    if facts.ledger.lucky is None:
+        return ""
+    of_kind = {"fixes": fixes(facts.headline), "breaks": breaks(facts.headline)}
+    kept = [f"{len(pairs) - facts.by_luck(pairs)} of {len(pairs)} {kind}" for kind, pairs in of_kind.items()]
+    return f" Judged on further generated instances of their databases as well, {listed(kept)} stand."
 
 
 def _flips_by_seed(facts: Facts, pairs: Sequence[Pair]) -> Iterator[Cells]:
