@@ -38,7 +38,10 @@ def tested(folder: Path, quick: bool, *, files: tuple[str, ...]) -> Toll:
         return Toll(1, [done.stdout[-500:] + done.stderr[-500:]])
     cases = [case for case in ET.parse(report).iter("testcase") if case.find("skipped") is None]
     broken = [
-        case.get("name", "") for case in cases if any(case.find(kind) is not None for kind in ("failure", "error"))
+        f"{case.get('name')}: {' '.join(found.get('message', '').split())[:300]}"
+        for case in cases
+        for found in case
+        if found.tag in ("failure", "error")
     ]
     return Toll(len(cases), broken)
 
