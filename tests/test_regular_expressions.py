@@ -1,11 +1,13 @@
 """Every regular expression of the package answers its worst input in time: no text of a user's freezes the service."""
 
+import ast
 import importlib
 import itertools
 import pkgutil
 import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -13,9 +15,13 @@ import pytest
 
 import sqlcrystal
 from cardbox import card
+from sqlcrystal.databases import guard, reading
+from sqlcrystal.databases.engines import ENGINES
+from sqlcrystal.interfaces.web import text
+from sqlcrystal.serving import replay
 from sqlcrystal.serving.replay import exchange
 
-reading: Any = importlib.import_module("re._parser")  # the parser of `re`, which has no types
+parser: Any = importlib.import_module("re._parser")  # the parser of `re`, which has no types
 LENGTH = 1_000
 SECONDS = 1.0
 """Of work for one text: a linear expression takes a thousandth of it, one that tries all divisions never ends."""
@@ -43,15 +49,38 @@ def held(value: object, depth: int = 3) -> Iterator[re.Pattern[str]]:
         yield from held(tuple(vars(value).values()), depth - 1)
 
 
+def written(module: ModuleType) -> Iterator[re.Pattern[str]]:
+    """Those that stand in a call within a function, such as `re.sub("…", …)`."""
+    for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="re")), args=[ast.Constant(value=str(text)), *_]):
+                flags = {name for part in ast.walk(node) if isinstance(part, ast.Attribute) for name in [part.attr]}
+                yield re.compile(text, sum(getattr(re, name) for name in flags & {"DOTALL", "IGNORECASE", "MULTILINE"}))
+
+
+def made() -> Iterator[re.Pattern[str]]:
+    """Those that are put together: for each engine, and around words of a user's."""
+    for engine in ENGINES:
+        yield reading._gap(engine.line_remarks)
+        yield reading._piece(engine.quoted, engine.digits_begin_names)
+        yield from guard._inspections(engine.inspections)
+    yield text._pattern(["Ada", "a.a"])
+    yield re.compile(replay._whole("a b a"), re.IGNORECASE)
+    yield re.compile(replay._whole("1.50"), re.IGNORECASE)
+
+
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Those that modules and classes keep, each once, by where they are."""
+    """Those that modules and classes keep, that stand in functions or are made there, each once, by where they are."""
     found: dict[tuple[str, int], tuple[str, re.Pattern[str]]] = {}
-    for module in modules():
-        for name, value in vars(module).items():
-            for pattern in held(value):
-                key = (str(pattern.pattern), pattern.flags)
-                if key not in found:
-                    found[key] = (f"{module.__name__}.{name}.{len(found)}", pattern)
+    places = [
+        (f"{module.__name__}.{name}", held(value)) for module in modules() for name, value in vars(module).items()
+    ]
+    places += [(f"{module.__name__}()", written(module)) for module in modules()]
+    for place, some in [*places, ("made", made())]:
+        for pattern in some:
+            key = (str(pattern.pattern), pattern.flags)
+            if key not in found:
+                found[key] = (f"{place}.{len(found)}", pattern)
     return dict(found.values())
 
 
@@ -73,7 +102,7 @@ def characters(parsed: Any) -> Iterator[str]:
                     yield from "ab"
         else:
             for inner in argument if isinstance(argument, (list, tuple)) else [argument]:
-                if isinstance(inner, reading.SubPattern):
+                if isinstance(inner, parser.SubPattern):
                     yield from characters(inner)
                 elif isinstance(inner, list):
                     for branch in inner:
@@ -82,7 +111,7 @@ def characters(parsed: Any) -> Iterator[str]:
 
 def worst_texts(pattern: re.Pattern[str]) -> Iterator[str]:
     """Long runs of everything the expression speaks of, alone and in pairs, that end in what it does not."""
-    spoken = list(dict.fromkeys([*characters(reading.parse(str(pattern.pattern), pattern.flags)), "a", "1", " "]))[:8]
+    spoken = list(dict.fromkeys([*characters(parser.parse(str(pattern.pattern), pattern.flags)), "a", "1", " "]))[:8]
     runs = [*spoken, *(first + second for first, second in itertools.permutations(spoken[:4], 2))]
     for run in runs:
         text = (run * LENGTH)[:LENGTH]
@@ -102,16 +131,21 @@ def test_no_text_keeps_a_regular_expression_busy(name: str) -> None:
     pattern = PATTERNS[name]
     before = signal.signal(signal.SIGVTALRM, too_late)
     try:
-        for text in worst_texts(pattern):
+        for worst in worst_texts(pattern):
             signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
             try:
-                pattern.fullmatch(text)
-                pattern.sub("", text)
+                pattern.fullmatch(worst)
+                pattern.sub("", worst)
             except TimeoutError:
-                pytest.fail(f"{pattern.pattern!r} takes more than {SECONDS} s for {text[:20]!r} … {text[-3:]!r}")
+                pytest.fail(f"{pattern.pattern!r} takes more than {SECONDS} s for {worst[:20]!r} … {worst[-3:]!r}")
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+
+
+def test_expressions_within_functions_are_among_them() -> None:
+    known = {str(pattern.pattern) for pattern in PATTERNS.values()}
+    assert {r"[\d@]", r"(?<=//)[^/?#]*@", reading._gap(ENGINES[0].line_remarks).pattern} <= known
 
 
 def test_a_freezing_expression_would_be_found() -> None:
@@ -119,7 +153,7 @@ def test_a_freezing_expression_would_be_found() -> None:
     signal.signal(signal.SIGVTALRM, too_late)
     signal.setitimer(signal.ITIMER_VIRTUAL, 0.2)
     with pytest.raises(TimeoutError):
-        any(frozen.fullmatch(text) for text in worst_texts(frozen))
+        any(frozen.fullmatch(worst) for worst in worst_texts(frozen))
 
 
 def test_a_question_with_many_values_is_compared_in_time_that_grows_with_its_length_alone() -> None:

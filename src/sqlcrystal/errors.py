@@ -19,6 +19,7 @@ SqlcrystalError
 │       └── BadReply           the endpoint answered, but not with a completion
 ├── RecordingMiss          a replay asked for a prompt that was never recorded
 └── BankError              the card store cannot do what was asked
+    └── StoreAway          the server of the store does not answer; it may come back
 
 SQL that fails is none of these: it is a finding (`types.Failure`).
 """
@@ -116,3 +117,7 @@ class RecordingMiss(SqlcrystalError):
 
 class BankError(SqlcrystalError):
     """The card store cannot do what was asked."""
+
+
+class StoreAway(BankError):
+    """The server of the store does not answer; the same may succeed when it is back."""

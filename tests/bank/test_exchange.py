@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardbox import card, episode
-from sqlcrystal.bank import CardStore, export_jsonl, import_jsonl, question_key
+from sqlcrystal.bank import CardStore, Entry, export_jsonl, import_jsonl, question_key
 from sqlcrystal.errors import DataError
 from sqlcrystal.types import CardStatus
 
@@ -106,3 +106,14 @@ def test_an_export_of_an_earlier_version_is_imported_as_its_bank_file_would_open
     with CardStore(tmp_path / "bank.sqlite") as store, (OLD / "cards-with-one-call.jsonl").open("rb") as file:
         assert import_jsonl(store, file).added == 3
         assert exported(store) == (OLD / "cards.jsonl").read_bytes()
+
+
+def test_a_file_with_a_card_twice_and_differently_is_refused_and_one_twice_alike_is_not(tmp_path: Path) -> None:
+    with CardStore(tmp_path / "source.db") as store:
+        store.add_all([Entry(card=card(number), episode=episode(card(number))) for number in (1, 2)])
+        whole = exported(store)
+    with CardStore(tmp_path / "into.db") as store:
+        with pytest.raises(DataError, match=r"^mixed, line 3: card shop-1 stood in it before, and differs$"):
+            import_jsonl(store, io.BytesIO(whole + whole.replace(b"SELECT 1", b"SELECT 2")), name="mixed")
+        assert len(store.cards("shop")) == 0
+        assert import_jsonl(store, io.BytesIO(whole + whole)).added == 2

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -270,6 +271,23 @@ def test_waiting_for_a_duckdb_process_is_part_of_a_statements_time(duckdb_url: s
     assert waited.kind is FailureKind.TIMEOUT
     assert waited.seconds >= 0.2
     assert isinstance(served, Rows)
+
+
+def test_twelve_statements_of_duckdb_at_once_tell_their_own_time_and_all_end(duckdb_url: str) -> None:
+    database = open_database(duckdb_url)
+
+    def timed(_: int) -> tuple[object, float, float]:
+        start = time.perf_counter()
+        result = database.execute(ENDLESS["duckdb"][0], timeout=LIMIT)
+        return getattr(result, "kind", "rows"), result.seconds, time.perf_counter() - start
+
+    with ThreadPoolExecutor(12) as pool:
+        ended = list(pool.map(timed, range(12)))
+    after = database.execute("SELECT 1", timeout=30.0)
+    database.close()
+    assert {kind for kind, _, _ in ended} == {FailureKind.TIMEOUT}
+    assert all(waited - told < 0.5 for _, told, waited in ended), ended
+    assert isinstance(after, Rows)
 
 
 def test_a_statement_of_duckdb_that_breaks_its_process_does_not_break_the_next(duckdb_url: str) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from running_service import ASKED, Service
+from running_service import ASKED, Service, serving
 from sqlcrystal.interfaces.server.app import make_app
 from sqlcrystal.interfaces.server.gate import OPEN, OPEN_FOLDER
 
@@ -54,6 +54,7 @@ DOORS = (
     Door("GET", "/api/answers/{answer}", ASK),
     Door("POST", "/api/answers/{answer}/confirm", JUDGE, json={}),
     Door("POST", "/api/answers/{answer}/correct", JUDGE, json={"sql": "SELECT 2"}),
+    Door("POST", "/api/answers/{torn}/pick", JUDGE, json={"reading": 2, "anyway": True}),
     Door("POST", "/api/answers/{answer}/reject", JUDGE, json={"repair": False}),
     Door("POST", "/api/answers/{judged}/undo", JUDGE),
     Door("POST", "/api/confirm", JUDGE, json={"answers": ["{answer}"]}),
@@ -115,8 +116,9 @@ NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def service(shared_service: Service) -> Service:
-    return shared_service
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("service"), readings=1.0) as running:
+        yield running
 
 
 def new_name() -> str:
@@ -125,15 +127,18 @@ def new_name() -> str:
 
 
 def things(service: Service) -> dict[str, str]:
-    """An answer, a judged answer, its card and a token, all of the shop."""
+    """An answer, a judged answer, one of two readings, a card and a token, all of the shop."""
     answer, judged = service.ask(), service.ask()
     with service.client() as client:
         card = client.post(f"/api/answers/{judged['id']}/confirm", json={}).json()["card"]
+        asked = {"question": f"Which of two ways does {new_name()} mean?", "database": "shop", "memory": False}
+        torn = client.post("/api/ask", json=asked).json()
         body = {"person": new_name(), "databases": ["shop"], "scopes": ["ask"]}
         spare = client.post("/api/tokens", json=body).json()["id"]
     return {
         "answer": answer["id"],
         "judged": judged["id"],
+        "torn": torn["id"],
         "card": card,
         "spare": spare,
         "path": "style.css",
@@ -187,7 +192,14 @@ def routes(app: Any) -> Iterator[tuple[str, str]]:
 
 def shape(path: str) -> str:
     """A path with its parameters made alike."""
-    names = {"card_id": "card", "answer_id": "answer", "judged": "answer", "token_id": "spare", "file:path": "file"}
+    names = {
+        "card_id": "card",
+        "answer_id": "answer",
+        "judged": "answer",
+        "torn": "answer",
+        "token_id": "spare",
+        "file:path": "file",
+    }
     for name, other in names.items():
         path = path.replace("{" + name + "}", "{" + other + "}")
     fixed = {"/a/{answer}/rows.{kind}": "/a/{answer}/rows.csv", "/bank/{card}/{action}": "/bank/{card}/disable"}

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cardbox import HashingEmbedder
+from running_service import serving
 from serving.test_privacy import kept_bytes, logged
+from serving_endpoint import scripted_endpoint
 from shop import ROWS, SCHEMA, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.config import AssertionEntry, DatabaseEntry, TeamFile
 from sqlcrystal.databases.masks import UNREADABLE, mask
 from sqlcrystal.errors import UserError
+from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
 from sqlcrystal.models.scripted import ScriptedModel, prompt_text
+from sqlcrystal.types import Message, Sampling
 
 NAMES = ("item", "id", "name", "kind", "price")
 TEXT, NUMBER = "Zyxowitz", "918273"
@@ -159,4 +164,40 @@ def test_a_planted_value_is_in_no_store_no_log_and_no_later_prompt(
         shown = repr(crystal.history()) + repr(crystal.cards()) + repr(crystal.queue())
     everything = (kept_bytes(folder) + heard.getvalue() + told + shown).casefold()
     for place, value in asked:
+        assert not [spelling for spelling in spellings(value) if spelling in everything], place
+
+
+# ── through the service ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_no_prompt_at_an_endpoint_no_metric_log_list_or_error_of_the_service_tells_a_planted_value(
+    tmp_path: Path,
+) -> None:
+    heard, reply, prompts = io.StringIO(), [""], list[str]()
+
+    def writes(messages: Sequence[Message], _: Sampling) -> str:
+        prompts.append(prompt_text(messages))
+        return fenced(reply[-1])
+
+    with scripted_endpoint(writes) as endpoint, logged(heard):
+        model = OpenAIModel(OpenAISettings(name="writer", base_url=endpoint.base_url))
+        with serving(tmp_path, asking=model, values="never") as running, running.client() as client:
+            told = ""
+            for number, (place, value) in enumerate(CASES):
+                reply.append(planted(place, value))
+                answer = running.ask(f"What is item number {number} called?")
+                judged = f"/api/answers/{answer['id']}"
+                confirmed = client.post(f"{judged}/confirm", json={"note": value})
+                rejected = client.post(f"{judged}/reject", json={"note": value, "repair": False})
+                assert {confirmed.status_code, rejected.status_code} <= {200, 409, 422}
+                told += confirmed.text + rejected.text
+            reply.append("SELECT price FROM item")
+            before = len(prompts)
+            running.ask("And what is the last one called?", kind="judge")
+            lists = ("/metrics", "/api/answers", "/api/cards", "/api/queue", "/api/value")
+            told += "".join(client.get(path).text for path in lists)
+    everything = (told + "".join(prompts[before:]) + heard.getvalue() + kept_bytes(tmp_path)).casefold()
+    assert len(prompts) > len(CASES)
+    assert "sqlcrystal_requests_total" in everything
+    for place, value in CASES:
         assert not [spelling for spelling in spellings(value) if spelling in everything], place

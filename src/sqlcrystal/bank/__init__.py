@@ -9,6 +9,7 @@ from sqlcrystal.first_use import on_first_use
 
 if TYPE_CHECKING:
     from sqlcrystal.bank.cards import CardStore
+    from sqlcrystal.bank.engines import await_server
     from sqlcrystal.bank.exchange import ImportReport, export_jsonl, import_entries, import_jsonl, read_entries
     from sqlcrystal.bank.forgetting import Forgotten
     from sqlcrystal.bank.frozen import FrozenBank
@@ -65,6 +66,7 @@ __all__ = [
     "Traffic",
     "Verdict",
     "Waiting",
+    "await_server",
     "check_cards",
     "export_jsonl",
     "import_entries",
@@ -77,6 +79,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "cards": ("CardStore",),
+        "engines": ("await_server",),
         "exchange": ("ImportReport", "export_jsonl", "import_entries", "import_jsonl", "read_entries"),
         "forgetting": ("Forgotten",),
         "frozen": ("FrozenBank",),

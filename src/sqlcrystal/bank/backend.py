@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
-from sqlcrystal.bank.engines import Engine, PostgresEngine, SqliteEngine
+from sqlcrystal.bank.engines import Engine, PostgresEngine, SqliteEngine, is_postgres
 from sqlcrystal.bank.migrations import is_current, migrate
 from sqlcrystal.errors import BankError, ConfigError
 
@@ -167,9 +167,9 @@ class Backend:
         try:
             yield
         except sa.exc.DBAPIError as error:
-            raise BankError(f"{self.where}: {self.engine.meaning(error.orig)}") from error
+            raise self.engine.explained(error.orig) from error
         except self.engine.sqlalchemy.dialect.loaded_dbapi.Error as error:  # of a COPY, which SQLAlchemy does not run
-            raise BankError(f"{self.where}: {self.engine.meaning(error)}") from error
+            raise self.engine.explained(error) from error
         except sa.exc.TimeoutError as error:
             raise BankError(f"{self.where}: every connection has been busy for too long") from error
         except UnicodeEncodeError as error:
@@ -189,6 +189,6 @@ def open_backend(location: str | Path, *, create: bool = True, busy_seconds: flo
     if not separator or scheme == "sqlite":
         path = Path(rest.removeprefix("/")) if separator else Path(text)
         return Backend(SqliteEngine(path.expanduser(), create=create, busy_seconds=busy_seconds))
-    if scheme.partition("+")[0] not in {"postgres", "postgresql"}:
+    if not is_postgres(text):
         raise ConfigError.unknown("store", scheme, ["FILE", "sqlite:///FILE", "postgresql://HOST/DATABASE"])
     return Backend(PostgresEngine(text, create=create, busy_seconds=busy_seconds))

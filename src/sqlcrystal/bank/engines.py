@@ -6,6 +6,7 @@ datum leaves a PostgreSQL server's write-ahead log and backups, which are the se
 
 import sqlite3
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -13,7 +14,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from sqlcrystal.errors import BankError, ConfigError
+from sqlcrystal.errors import BankError, ConfigError, StoreAway
 from sqlcrystal.sqlite_files import is_whole
 
 STORE_MARK = 0x53514C43
@@ -41,8 +42,8 @@ class Engine(Protocol):
         """Open a connection that sees one moment of the store, however long the reader takes."""
         ...
 
-    def meaning(self, error: BaseException | None, /) -> str:
-        """Say what the driver's error means to the person at the keyboard."""
+    def explained(self, error: BaseException | None, /) -> BankError:
+        """Say what the driver's error means to the person at the keyboard, and whether the store may come back."""
         ...
 
     def erase(self) -> None:
@@ -84,7 +85,7 @@ class SqliteEngine:
         try:
             self._prepare()
         except sqlite3.Error as error:
-            raise BankError(f"{path}: {self.meaning(error)}") from error
+            raise self.explained(error) from error
         self.sqlalchemy = sa.create_engine(
             "sqlite://", creator=self._connect, poolclass=sa.pool.QueuePool, pool_size=8, max_overflow=56
         )
@@ -101,10 +102,11 @@ class SqliteEngine:
         """Connect with a deferred transaction, which sees the moment of its first read."""
         return self.sqlalchemy.connect().execution_options(sqlcrystal_begin="BEGIN")
 
-    def meaning(self, error: BaseException | None) -> str:
-        """Translate SQLite's own name of the error."""
+    def explained(self, error: BaseException | None) -> BankError:
+        """Translate SQLite's own name of the error; a file does not go away."""
         name = getattr(error, "sqlite_errorname", "") or ""
-        return next((text for code, text in _SQLITE_MEANING.items() if name.startswith(code)), str(error))
+        meaning = next((text for code, text in _SQLITE_MEANING.items() if name.startswith(code)), str(error))
+        return BankError(f"{self.where}: {meaning}")
 
     def erase(self) -> None:
         """Move the log into the file and empty it; secure_delete has overwritten the rows there."""
@@ -185,6 +187,10 @@ _POSTGRES_MEANING = {
     "57": "the server stopped or cancelled the statement; try again",
     "25006": "the bank is read-only",
 }
+_STOPPING = "57P"
+"""The class of SQLSTATE with which a server says that it stops, crashed or is not up yet."""
+PAUSE = 0.5
+"""Seconds between two knocks at a server that is away."""
 
 
 class PostgresEngine:
@@ -196,10 +202,7 @@ class PostgresEngine:
         """Connect, and make the schema if it is to be made."""
         if find_spec("psycopg") is None:
             raise ConfigError("store: postgresql:// needs psycopg; pip install 'sqlcrystal[postgres]'")
-        try:
-            parsed = sa.make_url(url).set(drivername="postgresql+psycopg")
-        except (sa.exc.ArgumentError, ValueError):
-            raise ConfigError("store: not a URL such as postgresql://USER@HOST/DATABASE") from None
+        parsed = _parsed(url).set(drivername="postgresql+psycopg")
         self.where = parsed.set(drivername="postgresql").render_as_string(hide_password=True)
         self._busy_milliseconds = round(busy_seconds * 1000)
         self.sqlalchemy = sa.create_engine(
@@ -229,12 +232,15 @@ class PostgresEngine:
         """Connect with repeatable read, streamed, so that an export does not fill this process."""
         return self.sqlalchemy.connect().execution_options(isolation_level="REPEATABLE READ", stream_results=True)
 
-    def meaning(self, error: BaseException | None) -> str:
+    def explained(self, error: BaseException | None) -> BankError:
         """Translate the SQLSTATE, else quote the server's first line."""
         state = getattr(error, "sqlstate", None) or ""
         lines = str(error).strip().splitlines() or [type(error).__name__]
         known = next((text for code, text in _POSTGRES_MEANING.items() if state.startswith(code)), "")
-        return known or (lines[0] if state else f"cannot connect: {lines[-1].strip()}")
+        meaning = known or (lines[0] if state else f"cannot connect: {lines[-1].strip()}")
+        no_answer = not state and isinstance(error, self.sqlalchemy.dialect.loaded_dbapi.OperationalError)
+        kind = StoreAway if no_answer or state.startswith(_STOPPING) else BankError
+        return kind(f"{self.where}: {meaning}")
 
     def erase(self) -> None:
         """Vacuum, which frees the deleted rows for reuse; the module's docstring says what is not guaranteed."""
@@ -266,4 +272,41 @@ class PostgresEngine:
                     raise BankError(f"{self.where}: there is no bank here yet")
                 connection.execute(sa.text(f"CREATE SCHEMA {SCHEMA}"))
         except sa.exc.DBAPIError as error:
-            raise BankError(f"{self.where}: {self.meaning(error.orig)}") from error
+            raise self.explained(error.orig) from error
+
+
+def is_postgres(location: str) -> bool:
+    """Tell whether a store's location is a server's, by its scheme."""
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme.partition("+")[0] in {"postgres", "postgresql"}
+
+
+def _parsed(url: str) -> sa.URL:
+    try:
+        return sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        raise ConfigError("store: not a URL such as postgresql://USER@HOST/DATABASE") from None
+
+
+def await_server(location: str, seconds: float, tell: Callable[[str], None]) -> None:
+    """Wait until the server of a store takes connections, at most so long; one line is told where that is not at once.
+
+    Only a server that does not answer, or says that it is not up yet, is waited for: what it has against an account or
+    a name will not change by waiting, and opening the store says it. A file is not waited for.
+    """
+    if not is_postgres(location) or find_spec("psycopg") is None:
+        return
+    from psycopg.pq import PGconn, Ping
+
+    url = _parsed(location).set(drivername="postgresql")
+    where = url.render_as_string(hide_password=True)
+    knock = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)}).render_as_string(hide_password=False)
+    ends = time.monotonic() + seconds
+    told = False
+    while PGconn.ping(knock.encode()) in (Ping.REJECT, Ping.NO_RESPONSE):
+        if time.monotonic() >= ends:
+            raise StoreAway(f"{where}: the store's server did not answer for {seconds:g} s")
+        if not told:
+            tell(f"{where}: the store's server does not answer; waiting up to {seconds:g} s for it")
+        told = True
+        time.sleep(PAUSE)

@@ -1,6 +1,7 @@
 """Cards as JSON lines: an export can be imported elsewhere and exported again, byte for byte."""
 
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from io import BufferedIOBase, RawIOBase
 from typing import BinaryIO
 
@@ -12,6 +13,7 @@ from sqlcrystal.bank.documents import read_entry
 from sqlcrystal.bank.records import Entry
 from sqlcrystal.bounded_streams import blocks_of, bounded_lines
 from sqlcrystal.errors import DataError
+from sqlcrystal.types import CardId
 
 
 class ImportReport(Struct, frozen=True, kw_only=True):
@@ -43,11 +45,19 @@ def import_entries(store: CardStore, entries: Iterable[Entry]) -> ImportReport:
 
 
 def read_entries(source: BinaryIO | Iterable[bytes], *, name: str = "import") -> Iterator[Entry]:
-    """Read the cards of an export one by one, within the limits for files from elsewhere."""
+    """Read the cards of an export one by one, within the limits for files from elsewhere.
+
+    A card that stands twice must stand twice alike: of a file whose pieces were mixed up nothing is believed.
+    """
+    seen: dict[CardId, bytes] = {}
     lines = bounded_lines(blocks_of(source), name=name) if isinstance(source, BufferedIOBase | RawIOBase) else source
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                yield read_entry(line)
+                entry = read_entry(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise DataError(f"{name}, line {number}: not an exported card ({error})") from error
+            digest = blake2b(line.strip(), digest_size=16).digest()
+            if seen.setdefault(entry.card.id, digest) != digest:
+                raise DataError(f"{name}, line {number}: card {entry.card.id} stood in it before, and differs")
+            yield entry

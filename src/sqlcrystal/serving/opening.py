@@ -1,15 +1,24 @@
 """Opens the Crystal that a person at a terminal means: of sqlcrystal.toml, or of their options and the store."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from sqlcrystal.config import TEAM_FILE, TeamFile, read_team
+from sqlcrystal.config import TEAM_FILE, TeamFile, read_team, resolve_secrets
 from sqlcrystal.config.team import DEFAULT_STORE
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.serving.crystal import Crystal
 from sqlcrystal.serving.reach import existing_store
 from sqlcrystal.serving.workspace import absolute
+
+
+class StorePatience(NamedTuple):
+    """Seconds to wait for a store whose server is away, and the function that the waiting is told to."""
+
+    seconds: float
+    tell: Callable[[str], None]
 
 
 def open_crystal(
@@ -55,16 +64,33 @@ def open_crystal(
 
 
 def open_service(
-    settings: Path, *, db: str | None = None, model: str | None = None, store: str | None = None
+    settings: Path,
+    *,
+    db: str | None = None,
+    model: str | None = None,
+    store: str | None = None,
+    patience: StorePatience | None = None,
 ) -> Crystal:
-    """Open the Crystal that a service serves: of a settings file, or else of a database or of those the store knows."""
+    """Open the Crystal that a service serves: of a settings file, or else of a database or of those the store knows.
+
+    With a patience it waits for the server that its store lies on, as after a power cut both start at once.
+    """
     if settings.is_file() or settings != Path(TEAM_FILE):
         if db or store:
             raise ConfigError(f"--db, --store: {settings} says these; leave them out or move it away")
         team = read_team(settings)
+        _wait(team.store, patience)
         return Crystal(replace(team, model=model) if model else team)
+    _wait(store or DEFAULT_STORE, patience)
     crystal, _ = open_crystal(store=store, db=db, model=model)
     if crystal.workspace.names():
         return crystal
     crystal.close()
     raise ConfigError(f"serve: no {TEAM_FILE} here; give --db FILE or URL, or run: sqlcrystal init")
+
+
+def _wait(store: str, patience: StorePatience | None) -> None:
+    if patience is not None:
+        from sqlcrystal.bank import await_server
+
+        await_server(resolve_secrets(store, where="store"), patience.seconds, patience.tell)

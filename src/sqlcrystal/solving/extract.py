@@ -27,6 +27,7 @@ START = re.compile(
     r"|\bSELECT\b(?=.*?\sFROM\s)",
     re.IGNORECASE | re.DOTALL,
 )
+REMARKS_BEFORE = re.compile(r"\A(?:--[^\n]*(?:\n|\Z)|/\*.*?\*/|\s|;)*", re.DOTALL)
 
 
 def extract_sql(reply: str) -> str | None:
@@ -97,8 +98,7 @@ def _last_query(body: str) -> str | None:
 
 def _clean(sql: str) -> str:
     """Strip space, semicolons, and comments before the first and after the last word."""
-    comment = r"(?:--[^\n]*(?:\n|\Z)|/\*.*?\*/|\s|;)*"
-    return re.sub(rf"\A{comment}", "", sql, flags=re.DOTALL).strip().rstrip(";").strip()
+    return REMARKS_BEFORE.sub("", sql).strip().rstrip(";").strip()
 
 
 def _unfenced(text: str) -> str | None:

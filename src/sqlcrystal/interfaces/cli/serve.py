@@ -56,6 +56,9 @@ def serve(
         int, typer.Option(help="Connections without a whole request that may be open at a time.", min=1)
     ] = 500,
     stop_seconds: Annotated[float, typer.Option(help="How long stopping waits for answers.", min=0)] = 20.0,
+    store_seconds: Annotated[
+        float, typer.Option(help="How long starting waits for a store whose server is away.", min=0)
+    ] = 60.0,
     behind_tls: Annotated[
         bool, typer.Option("--behind-tls", help="A proxy ends TLS: cookies for HTTPS only, its headers are believed.")
     ] = False,
@@ -96,9 +99,10 @@ def serve(
         with demo_crystal(store) as crystal:
             run(crystal, settings, host=host, port=port, log_level=log_level)
         return
-    from sqlcrystal.serving.opening import open_service
+    from sqlcrystal.serving.opening import StorePatience, open_service
 
-    with open_service(config, db=db, model=model, store=store) as crystal:
+    patience = StorePatience(store_seconds, lambda line: typer.echo(f"sqlcrystal: {line}", err=True))
+    with open_service(config, db=db, model=model, store=store, patience=patience) as crystal:
         run(crystal, settings, host=host, port=port, log_level=log_level)
 
 

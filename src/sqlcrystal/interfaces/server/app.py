@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from sqlcrystal.interfaces.server import api, chat, definitions
 from sqlcrystal.interfaces.server.access import Door, recognised
-from sqlcrystal.interfaces.server.errors import add_errors, status_and_line
+from sqlcrystal.interfaces.server.errors import add_errors, retry_after, status_and_line
 from sqlcrystal.interfaces.server.gate import Gate
 from sqlcrystal.interfaces.server.limits import BodyLimit, RateLimit
 from sqlcrystal.interfaces.server.logs import event
@@ -81,7 +81,7 @@ def _add_pages(app: FastAPI) -> None:
 def _of_bug(request: Request, error: Exception) -> Response:
     """Answer an unforeseen error in one line that says nothing of it."""
     status, detail = status_and_line(error)
-    return _reply(request, status, detail)
+    return _reply(request, status, detail, retry_after(status))
 
 
 def _reply(request: Request, status: int, detail: object, headers: dict[str, str] | None = None) -> Response:

@@ -16,6 +16,7 @@ from sqlcrystal.errors import (
     NotFound,
     RecordingMiss,
     SqlcrystalError,
+    StoreAway,
     UserError,
 )
 from sqlcrystal.interfaces.server.logs import event
@@ -54,10 +55,15 @@ STATUSES: tuple[tuple[type[BaseException], int], ...] = (
 """The first that fits counts."""
 EXPECTED = (SqlcrystalError, Busy, Stopping, Stopped, TooLate)
 FAILED = "the server failed; its log says where"
+AWAY = "the store does not answer at the moment; try again soon"
+"""Told in place of where the store lies: a request without a token can meet it."""
 
 
 def status_and_line(error: BaseException) -> tuple[int, str]:
     """Give the status and the one line that a caller gets for an error; a bug says nothing of itself."""
+    if isinstance(error, StoreAway):
+        event("store away", level=30, cause=error)
+        return 503, AWAY
     for kind, status in STATUSES:
         if isinstance(error, kind):
             return status, str(error)
@@ -67,6 +73,11 @@ def status_and_line(error: BaseException) -> tuple[int, str]:
 
 Reply: TypeAlias = Callable[[Request, int, object, dict[str, str] | None], Response]
 """How a door tells a status, a line of words and headers."""
+
+
+def retry_after(status: int) -> dict[str, str]:
+    """Give the header that says when to try again, where the server is only busy or waits for its store."""
+    return {"Retry-After": "2"} if status == 503 else {}
 
 
 def add_errors(app: Starlette, reply: Reply) -> None:
@@ -80,7 +91,7 @@ def add_errors(app: Starlette, reply: Reply) -> None:
 
     async def of_work(request: Request, error: Exception) -> Response:
         status, detail = status_and_line(error)
-        return reply(request, status, detail, {"Retry-After": "2"} if status == 503 else {})
+        return reply(request, status, detail, retry_after(status))
 
     async def of_shape(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
