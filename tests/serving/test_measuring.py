@@ -1,6 +1,8 @@
 """Measuring memory is switched on by one choice, which says what it costs and goes before the settings."""
 
+import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,13 @@ from sqlcrystal import Crystal
 from sqlcrystal.bank import Scope
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.errors import ConfigError, Forbidden
+from sqlcrystal.measurement.live import paired_verdicts_needed, verdicts_needed
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving import Caller
+from sqlcrystal.serving.lift import USUAL_FLOOR
+from sqlcrystal.serving.measuring import LIFTS_PP, WAYS
 
+VERDICTS = re.compile(r"about ([\d,]+) verdicts")
 ASKED = "How many hardware items are there?"
 
 
@@ -73,3 +79,16 @@ def test_only_those_who_manage_a_database_choose_and_an_unknown_way_lists_the_ot
         judge.measure("off", "shop")
     with pytest.raises(ConfigError, match="choose from both, hold-out, off"):
         crystal.measure("always")
+
+
+def test_each_way_tells_the_verdicts_that_its_own_design_needs_and_pairs_need_fewer(crystal: Crystal) -> None:
+    told = {
+        choice.kind: [int(n.replace(",", "")) for n in VERDICTS.findall(choice.tells)] for choice in crystal.measuring()
+    }
+    for kind, count in (
+        ("hold-out", partial(verdicts_needed, share=WAYS["hold-out"].hold_out)),
+        ("both", paired_verdicts_needed),
+    ):
+        needed = [count(floor=USUAL_FLOOR, effect_pp=effect) for effect in LIFTS_PP]
+        assert told[kind] == pytest.approx([number for number in needed if number], rel=0.05)  # told in two digits
+    assert all(pairs < halves for pairs, halves in zip(told["both"], told["hold-out"], strict=True))
