@@ -1,5 +1,6 @@
 # `make study` and `make test` are the two commands a newcomer needs; each installs what it needs.
 PYTHON ?= python3
+PORT ?= 8321
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -9,9 +10,9 @@ study: install
 	$(BIN)/sqlcrystal study run studies/quarry.toml --set mode=replay --out runs/quarry
 	$(BIN)/sqlcrystal study report runs/quarry
 
-# Ask, confirm, reject, bank and value in a browser, with recorded replies: no weights, no key. Ctrl+C ends it.
+# Ask, confirm, reject, bank and value in a browser, with recorded replies: no weights, no key. Ctrl+C ends it; PORT=8400 moves it.
 demo: install
-	$(BIN)/sqlcrystal serve --demo
+	$(BIN)/sqlcrystal serve --demo --port $(PORT)
 
 test: check
 	bash tests/install-servers

@@ -41,6 +41,7 @@ class Given(NamedTuple):
     sql: str = ""
     text: str = ""
     note: str = ""
+    definition: str = ""
 
 
 class Door(Protocol):
@@ -59,7 +60,10 @@ class Door(Protocol):
 class PythonDoor:
     """A program of the team's."""
 
-    actions = frozenset({"confirm", "correct", "reject", "undo", "edit", "disable", "delete", "revoke", "run", "look"})
+    actions = frozenset(
+        {"confirm", "correct", "reject", "undo", "edit", "disable", "delete", "revoke", "run", "look"}
+        | {"define", "redefine", "import", "remove", "propose", "terms"}
+    )
 
     def __init__(self, service: Service, caller: str, _: pytest.MonkeyPatch) -> None:
         person, scopes = CALLERS[caller]
@@ -79,6 +83,12 @@ class PythonDoor:
             "revoke": lambda: door.revoke(by="no such person", database=given.database),
             "run": lambda: door.run(given.sql, given.database),
             "look": lambda: door.answer(given.answer),
+            "define": lambda: door.define(given.text, given.sql, given.database, meaning=given.note),
+            "redefine": lambda: door.redefine(given.definition, sql=given.sql, meaning=given.note, reason=given.note),
+            "import": lambda: door.import_definitions(table_of(given), given.database),
+            "remove": lambda: door.delete(given.definition, reason=given.note),
+            "propose": lambda: door.propose_definitions(given.database),
+            "terms": lambda: door.definitions(given.database),
         }
         try:
             return "done", str(calls[action]())
@@ -98,6 +108,7 @@ class HttpDoor:
     def act(self, action: str, given: Given) -> tuple[str, str]:
         """Send the request of the action."""
         answer, card = f"/api/answers/{given.answer}", f"/api/cards/{given.card}"
+        defined = f"/api/definitions/{given.definition}"
         note = {"note": given.note}
         edit = {"sql": given.sql, "reason": given.note} | ({"text": given.text} if given.text else {})
         requests: dict[str, tuple[str, str, Any]] = {
@@ -111,6 +122,16 @@ class HttpDoor:
             "revoke": ("POST", "/api/cards/revoke", {"by": "no such person", "database": given.database}),
             "run": ("POST", "/api/run", {"sql": given.sql, "database": given.database}),
             "look": ("GET", answer, None),
+            "define": (
+                "POST",
+                "/api/definitions",
+                {"term": given.text, "sql": given.sql, "database": given.database, "meaning": given.note},
+            ),
+            "redefine": ("PATCH", defined, {"sql": given.sql, "meaning": given.note, "reason": given.note}),
+            "import": ("POST", "/api/definitions/import", {"text": table_of(given), "database": given.database}),
+            "remove": ("DELETE", f"/api/cards/{given.definition}", None),
+            "propose": ("POST", "/api/definitions/propose", {"database": given.database}),
+            "terms": ("GET", f"/api/definitions?database={given.database}", None),
         }
         method, path, body = requests[action]
         return _outcome(self._send(method, path, json=body))
@@ -119,7 +140,7 @@ class HttpDoor:
 class PageDoor:
     """A person with a browser, whose forms are sent by the page's script."""
 
-    actions = PythonDoor.actions
+    actions = PythonDoor.actions - {"import", "terms"}  # an upload, and a list that says whose it is
 
     def __init__(self, service: Service, caller: str, _: pytest.MonkeyPatch) -> None:
         self._send = _sender(service, caller, {"X-Fragment": "1"})
@@ -127,6 +148,7 @@ class PageDoor:
     def act(self, action: str, given: Given) -> tuple[str, str]:
         """Send the form of the action."""
         answer, card = f"/a/{given.answer}", f"/bank/{given.card}"
+        fields = {"term": given.text, "sql": given.sql, "meaning": given.note}
         forms: dict[str, tuple[str, str, dict[str, str]]] = {
             "confirm": ("POST", f"{answer}/confirm", {}),
             "correct": ("POST", f"{answer}/correct", {"sql": given.sql}),
@@ -138,15 +160,19 @@ class PageDoor:
             "revoke": ("POST", "/bank/revoke", {"by": "no such person", "database": given.database}),
             "run": ("POST", "/run", {"sql": given.sql, "database": given.database}),
             "look": ("GET", answer, {}),
+            "define": ("POST", "/bank/definitions", {"database": given.database, **fields}),
+            "redefine": ("POST", f"/bank/definitions/{given.definition}/edit", fields),
+            "remove": ("POST", f"/bank/definitions/{given.definition}/delete", {}),
+            "propose": ("POST", "/queue/definitions", {"database": given.database}),
         }
-        method, path, fields = forms[action]
-        return _outcome(self._send(method, path, data=fields))
+        method, path, sent = forms[action]
+        return _outcome(self._send(method, path, data=sent))
 
 
 class McpDoor:
     """An assistant, whose replies a model reads."""
 
-    actions = frozenset({"confirm", "correct", "reject", "run"})
+    actions = frozenset({"confirm", "correct", "reject", "run", "define", "terms"})
 
     def __init__(self, service: Service, caller: str, _: pytest.MonkeyPatch) -> None:
         self._service, self._caller = service, caller
@@ -158,6 +184,11 @@ class McpDoor:
             "correct": ("reject", {"answer_id": given.answer, "sql": given.sql, "note": given.note}),
             "reject": ("reject", {"answer_id": given.answer, "note": given.note}),
             "run": ("run_sql", {"sql": given.sql, "database": given.database}),
+            "define": (
+                "define",
+                {"term": given.text, "sql": given.sql, "database": given.database, "meaning": given.note},
+            ),
+            "terms": ("list_definitions", {"database": given.database}),
         }
         _, (reply,) = talk(self._service, self._caller, tools[action])
         words = reply.content[0].text
@@ -170,7 +201,7 @@ class McpDoor:
 class CommandDoor:
     """The person at the keyboard, to whom every database is open; the team must still know them."""
 
-    actions = PythonDoor.actions - {"undo", "run", "look"}
+    actions = PythonDoor.actions - {"undo", "run", "look", "terms"}
 
     def __init__(self, service: Service, caller: str, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
@@ -189,7 +220,14 @@ class CommandDoor:
             "disable": ("cards", "disable", given.card, *reason),
             "delete": ("cards", "delete", given.card, *reason),
             "revoke": ("cards", "revoke", "--by", "no such person", "--db", given.database),
+            "define": ("definitions", "add", given.text, given.sql, "--db", given.database, "--meaning", given.note),
+            "redefine": ("definitions", "edit", given.definition, "--sql", given.sql, "--meaning", given.note, *reason),
+            "import": ("definitions", "import", "definitions.csv", "--db", given.database),
+            "remove": ("definitions", "delete", given.definition, *reason),
+            "propose": ("definitions", "propose", "--db", given.database),
         }
+        if action == "import":
+            Path("definitions.csv").write_text(table_of(given), encoding="utf-8")
         code, words = self._run(*commands[action])
         return ("done", "refused")[code > 0], words
 
@@ -213,6 +251,12 @@ DOORS: dict[str, type[Door]] = {
     "page": PageDoor,
     "MCP": McpDoor,
 }
+
+
+def table_of(given: Given) -> str:
+    """A CSV with one definition."""
+    quoted = [cell.replace('"', '""') for cell in (given.text, given.sql, given.note)]
+    return "term,sql,meaning\n" + ",".join(f'"{cell}"' for cell in quoted) + "\n"
 
 
 def _sender(service: Service, caller: str, headers: dict[str, str] | None = None) -> Callable[..., httpx.Response]:

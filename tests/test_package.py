@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import sqlcrystal
 
@@ -82,6 +84,31 @@ def test_the_command_tells_the_one_version(site: Path) -> None:
     assert done.stdout == f"sqlcrystal {sqlcrystal.__version__}\n"
     metadata = next(site.glob("*.dist-info/METADATA")).read_text(encoding="utf-8")
     assert f"\nVersion: {sqlcrystal.__version__}\n" in metadata
+
+
+def test_help_names_the_address_of_the_documentation_that_a_release_writes(site: Path, tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "README.md", "LICENSE", "src", "studies"):
+        place = tmp_path / name
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, place)
+    steps = yaml.safe_load(text_of(".github/workflows/release.yml"))["jobs"]["build"]["steps"]
+    (written,) = [step["run"] for step in steps if "[project.urls\\]" in step.get("run", "")]
+    ours = {"GITHUB_SERVER_URL": "https://host.example", "GITHUB_REPOSITORY": "we/sqlcrystal", "GITHUB_REF_NAME": "v9"}
+    for command in (["bash", "-e", "-c", written], [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]):
+        subprocess.run(command, cwd=tmp_path, env={**os.environ, **ours}, check=True, capture_output=True, timeout=120)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "released")
+    address = "Documentation: https://host.example/we/sqlcrystal/blob/v9/docs/index.md"
+    assert address in help_of(tmp_path / "released")
+    assert "Documentation:" not in help_of(site)  # before there is an address, none is told
+
+
+def help_of(site: Path) -> str:
+    """Run `sqlcrystal --help` of one install."""
+    command = [sys.executable, "-m", "sqlcrystal", "--help"]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=True, env=installed(site), cwd=site
+    ).stdout
 
 
 def test_the_changelog_and_the_citation_name_the_version() -> None:

@@ -85,7 +85,18 @@ def test_every_picture_is_there(name: str) -> None:
     assert (ROOT / name).is_file()
 
 
-@pytest.mark.parametrize("page", ["start", "measure", "reproduce", "design", "tutorial/ask", "cookbook/deploy"])
+GUIDES = ["start", "measure", "reproduce", "design", *(f"tutorial/{name}" for name in ("ask", "learn", "score"))]
+GUIDES += [f"cookbook/{name}" for name in ("chat", "deploy", "internet-scale")]
+
+
+@pytest.mark.parametrize("page", GUIDES)
 def test_every_guide_opens_with_what_its_reader_will_have(page: str) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     assert re.match(r"# [^\n]+\n\nAt the end of this page ", text)
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_every_guide_has_lines_that_a_reader_of_its_source_can_read(page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    assert [line for line in prose.splitlines() if len(line) > 120 and not line.startswith("|")] == []

@@ -1,12 +1,12 @@
 """The one place where the stages meet, for studies and for serving alike; read it downward.
 
-read: a follow-up → a question that stands alone.  answer: retrieve → solve → execute.
-repair: trigger → acquire.  admit: verify → write.  learn: repair → admit.
+read: a follow-up → a question that stands alone.  explain: its terms → their definitions beside it.
+answer: retrieve → solve → execute.  repair: trigger → acquire.  admit: verify → write.  learn: repair → admit.
 serve: answer → repair on the engine's signs → the SQL that stands.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -27,6 +27,9 @@ from sqlcrystal.types import (
     Rows,
     Written,
 )
+
+if TYPE_CHECKING:
+    from sqlcrystal.telling.terms import Meant
 
 
 class Memory(Protocol):
@@ -71,6 +74,15 @@ class Lesson(Struct, frozen=True, kw_only=True):
 def read(question: Question, turns: Sequence[PastTurn], *, rewriter: Rewriter) -> Reading:
     """Read a question after earlier ones; the first of a conversation stands alone already."""
     return rewriter.follow(question, turns) if turns else Reading(question=question)
+
+
+def explain(question: Question, meant: "Sequence[Meant]") -> Question:
+    """Put the definitions of a question's terms beside it, for every stage that answers or repairs."""
+    if not meant:
+        return question
+    from sqlcrystal.telling.terms import explained  # which a question without terms need not load
+
+    return explained(question, meant)
 
 
 def answer(question: Question, *, memory: Memory, solver: Solver, database: Database) -> Answer:

@@ -8,7 +8,7 @@ Those a bank holds by the hundred thousand are kept out of the garbage collector
 from enum import StrEnum
 from typing import NewType, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 CardId = NewType("CardId", str)
 
@@ -254,8 +254,34 @@ class CardStatus(StrEnum):
     QUARANTINED = "quarantined"
 
 
+class Definition(Struct, frozen=True, kw_only=True, gc=False):
+    """A term of those who ask a database: what it means in words, and the SQL expression that says the same."""
+
+    term: str
+    sql: str
+    """An expression over the tables, such as `status = 'A' AND closed IS NULL`; no whole query."""
+    tables: tuple[str, ...]
+    synonyms: tuple[str, ...] = ()
+    meaning: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Give every name that a question may call it by."""
+        return (self.term, *self.synonyms)
+
+
+class CardKind(StrEnum):
+    """The two kinds of card: a solved question, and a definition of a term."""
+
+    QUESTION = "question"
+    DEFINITION = "definition"
+
+
 class Card(Struct, frozen=True, kw_only=True, gc=False):
-    """An episode as later questions see it: `text`, rendered by one writer, with its provenance."""
+    """An episode as later questions see it: `text`, rendered by one writer, with its provenance.
+
+    A definition is a card of another kind: its question is the term, and its SQL asks for the expression.
+    """
 
     id: CardId
     database: str
@@ -268,6 +294,18 @@ class Card(Struct, frozen=True, kw_only=True, gc=False):
     fingerprint: str
     tokens: int
     status: CardStatus = CardStatus.ACTIVE
+    defined: Definition | UnsetType = UNSET
+    """Left out of the document of a question's card, which is then the one that earlier versions wrote."""
+
+    @property
+    def definition(self) -> Definition | None:
+        """Give the definition that this card is; None for a question's."""
+        return None if self.defined is UNSET else self.defined
+
+    @property
+    def kind(self) -> CardKind:
+        """Tell which kind of card it is."""
+        return CardKind.QUESTION if self.definition is None else CardKind.DEFINITION
 
 
 class Written(Struct, frozen=True):

@@ -115,14 +115,22 @@ def test_a_line_that_does_not_begin_at_zero_shows_it_and_its_points_tell_their_v
     assert ">2012: 110.5</text>" in high["line"]
     assert high["line"].index(">2010: 100.0<") < high["line"].index(">2012: 110.5<")
     assert "does not begin at 0" not in high["bars"]
-    from_zero = charts(["year", "sales"], [(2010, 0.0), (2011, 2.0), (2012, 1.5)], truncated=False)
-    assert "does not begin at 0" not in from_zero["line"]
+    for sales in ((0.0, 2.0, 1.5), (0.1, 2.0, 1.5)):  # an axis that comes near 0 begins there
+        from_zero = charts(["year", "sales"], [*zip((2010, 2011, 2012), sales, strict=True)], truncated=False)
+        assert "does not begin at 0" not in from_zero["line"]
+
+
+def test_every_step_of_a_line_is_named_where_the_names_fit_and_else_its_ends() -> None:
+    few = charts(["year", "sales"], [(year, year - 2000.0) for year in range(2010, 2014)], truncated=False)["line"]
+    many = charts(["year", "sales"], [(year, year - 1900.0) for year in range(1950, 2020)], truncated=False)["line"]
+    assert [f">{year}</text>" in few for year in range(2010, 2014)] == [True] * 4
+    assert [f">{year}</text>" in many for year in (1950, 1951, 2019)] == [True, False, True]
 
 
 def test_the_largest_of_one_measure_is_named_unless_two_share_it() -> None:
     rows = [("dispatcher", 27), ("sales agent", 28)]
     table = TableView(columns=["job_title", "COUNT(*)"], rows=rows, row_count=2)
-    assert table.leader == "sales agent has the most Count, 28"
+    assert table.leader == "sales agent has the highest Count, 28"
     assert TableView(columns=["job_title", "n"], rows=[("a", 2), ("b", 2)], row_count=2).leader == ""
     assert TableView(columns=["job_title", "n"], rows=rows, row_count=200).leader == ""
 

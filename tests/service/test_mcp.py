@@ -14,7 +14,7 @@ from running_service import ASKED, Service, serving
 from shop import build
 from sqlcrystal.interfaces.server.settings import ServerSettings
 
-READING = {"list_databases", "schema", "ask", "run_sql", "search_cards", "value"}
+READING = {"list_databases", "schema", "ask", "run_sql", "search_cards", "list_definitions", "value"}
 
 
 def test_an_answer_carries_sql_rows_and_cards_as_structured_content(service: Service) -> None:
@@ -40,7 +40,7 @@ def test_with_allow_write_a_verdict_makes_a_card_if_the_token_may_judge(tmp_path
         assert refused.is_error
         assert "lacks the scope 'judge'" in refused.content[0].text
         tools, [ruling] = talk(service, "judge", call)
-        assert tools == READING | {"confirm", "pick", "queue", "reject"}
+        assert tools == READING | {"confirm", "pick", "queue", "reject", "define"}
         assert [card.id for card in service.crystal.cards("shop")] == [ruling.structured_content["card"]]
 
 
@@ -72,5 +72,5 @@ def test_over_stdio_a_client_asks_and_judges_only_where_writes_are_allowed(tmp_p
             return tools, await client.call_tool("run_sql", {"sql": "SELECT COUNT(*) FROM item"})
 
     tools, rows = anyio.run(conversation)
-    assert tools == READING | ({"confirm", "pick", "queue", "reject"} if writes else set())
+    assert tools == READING | ({"confirm", "pick", "queue", "reject", "define"} if writes else set())
     assert rows.structured_content["rows"] == [[3]]

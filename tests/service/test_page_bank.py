@@ -87,7 +87,14 @@ def value(**given: Any) -> Value:
     nothing: dict[str, Any] = dict.fromkeys(Value.__struct_fields__, 0)
     lift = {"lift_pp": 4.0, "lift_ci_pp": (-3.0, 11.0), "tokens_per_right_answer": 900.0, "enough": False}
     apart = VerdictSelection(by_arm_pp=None, by_trouble_pp=None)
-    found = {"selection": apart, "audit": None, "worst_case_pp": None, "warnings": ()}
+    found = {
+        "selection": apart,
+        "audit": None,
+        "worst_case_pp": None,
+        "readings": None,
+        "confidence": None,
+        "warnings": (),
+    }
     return Value(**{**nothing, "says": "", "database": "shop", "cards": (), "arms": {}, **found, **lift, **given})
 
 
@@ -111,7 +118,7 @@ def test_verdict_rates_come_with_counts_and_equal_ones_reassure_nobody() -> None
     rates = arms((4120, 1690), (458, 181))
     counts = "Verdicts: with cards 41 % (1,690 of 4,120), held out 40 % (181 of 458)."
     assert verdict_rates(value(arms=rates, unjudged=59)) == (
-        f"{counts} Even equal rates prove nothing: wrong answers may be judged less often in one arm than in the other."
+        f"{counts} Even equal rates prove nothing: wrong answers may be judged less often on one side."
     )
     assert verdict_rates(value(arms=rates)) == counts  # all that would tell is judged
 

@@ -228,6 +228,7 @@ def test_the_first_answer_is_shown_while_it_is_looked_at_again(page: Watched) ->
     page.tab.press("#question", "Enter")
     page.tab.wait_for_selector(".first-answer:not([hidden])")
     shown = page.tab.locator(".first-answer").inner_text()
+    page.well()
     CHECKED.set()
     page.tab.wait_for_selector("#verdict.open")
     assert "First answer, looked at again: 1 row." in shown
@@ -246,6 +247,11 @@ def test_the_editor_completes_tables_and_columns_and_ask_lists_them(page: Watche
     page.tab.keyboard.press("Control+Space")
     page.tab.wait_for_selector("#edited-rows[data-ran=yes]")
     assert page.tab.input_value("#edited") == "SELECT * FROM item"
+    page.open(f"/bank/{page.service.crystal.cards('shop')[0].id}?edit=1")
+    page.tab.wait_for_selector("html.js #card-sql")
+    page.tab.fill("#card-sql", "SELECT ki")
+    page.tab.keyboard.press("Control+Space")
+    assert page.tab.input_value("#card-sql") == "SELECT kind"
 
 
 @pytest.mark.parametrize("page", [390, 1280], indirect=True)

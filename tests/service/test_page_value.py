@@ -16,7 +16,7 @@ def test_one_click_switches_the_comparison_on_and_says_what_it_costs_and_when_it
     with service.client("manage", follow_redirects=True) as client:
         before = client.get("/value?database=shop").text
         assert ways(before) == {"Off": True, "Hold out one in five": False, "Ask both ways": False}
-        assert "Twice the calls" in before
+        assert "Costs: twice the calls" in before
         assert "after about 590 verdicts" in before
         form = {"database": "shop", "kind": "hold-out"}
         after = client.post("/value/measure", data=form, headers={"Origin": service.url})

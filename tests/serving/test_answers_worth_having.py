@@ -207,13 +207,17 @@ def test_both_readings_are_told_and_picked_in_a_chat(service: Service, reply: st
 
 @IN_BROWSER[0]
 @pytest.mark.xdist_group("browser")
-def test_both_readings_are_shown_on_the_page_and_one_click_picks(service: Service) -> None:
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_both_readings_are_shown_on_the_page_and_one_click_picks(service: Service, width: int, scheme: str) -> None:
     with opened_browser() as browser:
-        page = Watched(browser, service, 1280, "light")
+        page = Watched(browser, service, width, scheme)
         page.log_in()
         page.ask(ASKED)
         both = page.tab.locator(".readings")
         assert all(reading.words in both.inner_text() for reading in kept(service).readings)
+        assert "gives 2" in both.inner_text()
+        assert "gives 3" in both.inner_text()
+        assert page.tab.locator("#verdict .primary").count() == 0  # neither reading is the default
         page.well()
         both.get_by_role("button", name="I mean reading 2").click()
         assert page.says("corrected")

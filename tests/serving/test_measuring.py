@@ -64,7 +64,7 @@ def test_every_way_that_compares_says_what_it_costs_and_when_it_tells(crystal: C
     assert "tokens more for each question here" in told["both"].costs
     assert told["off"].tells == ""
     assert "20 points after about 590 verdicts (" in told["hold-out"].tells
-    assert "weeks at your pace)" in told["hold-out"].tells
+    assert "years at your pace)" in told["hold-out"].tells
 
 
 def test_only_those_who_manage_a_database_choose_and_an_unknown_way_lists_the_others(crystal: Crystal) -> None:

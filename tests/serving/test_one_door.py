@@ -20,9 +20,12 @@ RULES = {
         "of another database": "missing",
         "not of the team": "refused",
     },
+    # It proposes what others confirmed, and vouches for nothing.
+    "looking": {"known": "done", "asks only": "forbidden", "of another database": "missing", "not of the team": "done"},
     "reading": {"known": "done", "asks only": "done", "of another database": "missing", "not of the team": "done"},
 }
-KIND = {action: "reading" if action in {"run", "look"} else "judging" for action in PythonDoor.actions}
+KIND = {action: "reading" if action in {"run", "look", "terms"} else "judging" for action in PythonDoor.actions}
+KIND["propose"] = "looking"
 CASES = [
     pytest.param(door, action, caller, id=f"{action} by {door}, {caller}")
     for door, kind in DOORS.items()
@@ -31,6 +34,8 @@ CASES = [
     if door != "command" or caller in {"known", "not of the team"}  # everything is open to the owner of the machine
 ]
 SECRET = "Xylograph-7731"
+CHANGING = ("redefine", "remove")
+DEFINING = ("define", "import", *CHANGING)
 numbers = count()
 
 
@@ -52,6 +57,12 @@ def given(service: Service, action: str, database: str = "shop", **texts: str) -
     if action in {"edit", "disable", "delete", "undo"}:
         card = service.crystal.confirm(answer, by="ada").card
     sql = texts.pop("sql", f"{RIGHT} -- {next(numbers)}")
+    if action in DEFINING:
+        term = "".join(chr(ord("a") + int(digit)) for digit in str(next(numbers)))
+        old = service.crystal.define(f"old {term}", "price IS NULL", database, by="ada") if action in CHANGING else None
+        texts = {"text": f"term {term}", **texts}
+        sql = sql if "SELECT" not in sql else "price IS NOT NULL"
+        return Given(database=database, sql=sql, definition=old.id if old else "", **texts)
     return Given(database=database, answer=answer.id, card=card, sql=sql, **texts)
 
 
@@ -102,6 +113,32 @@ def test_no_door_keeps_a_value_of_a_database_whose_values_are_never_kept(
     )
     outcome, words = DOORS[door](service, "known", monkeypatch).act(action, meant)
     assert outcome == "done", words
+    store = Path(service.crystal.workspace.team.store)
+    kept = b"".join(path.read_bytes() for path in store.parent.glob(f"{store.name}*"))
+    assert SECRET.encode() not in kept
+
+
+@pytest.mark.parametrize("sql", ["THIS IS NOT SQL", "(DELETE FROM item)", "no_such = 1", "1 FROM item; SELECT 2"])
+@pytest.mark.parametrize(("door", "action"), doors_with("define", "redefine", "import"))
+def test_no_door_stores_a_definition_that_is_none_or_does_not_run(
+    service: Service, monkeypatch: pytest.MonkeyPatch, door: str, action: str, sql: str
+) -> None:
+    meant = given(service, action, sql=sql)
+    before = [service.crystal.definition(card.id) for card in service.crystal.definitions("shop")]
+    outcome, words = DOORS[door](service, "known", monkeypatch).act(action, meant._replace(sql=sql))
+    assert outcome == "refused", words
+    assert [service.crystal.definition(card.id) for card in service.crystal.definitions("shop")] == before
+
+
+@pytest.mark.parametrize(("door", "action"), doors_with(*DEFINING))
+def test_no_door_keeps_a_value_in_a_definition_where_values_are_never_kept(
+    service: Service, monkeypatch: pytest.MonkeyPatch, door: str, action: str
+) -> None:
+    meant = given(service, action, "vault", note=SECRET)
+    come_in = DOORS[door](service, "known", monkeypatch)
+    done = [come_in.act(action, meant)]
+    refused = [come_in.act(action, meant._replace(sql=f"name = '{SECRET}'"))] if action != "remove" else []
+    assert [outcome for outcome, _ in (*done, *refused)] == ["done", *(["refused"] if refused else [])], (done, refused)
     store = Path(service.crystal.workspace.team.store)
     kept = b"".join(path.read_bytes() for path in store.parent.glob(f"{store.name}*"))
     assert SECRET.encode() not in kept

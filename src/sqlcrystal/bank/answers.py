@@ -20,9 +20,9 @@ from sqlcrystal.bank.records import (
     Waiting,
     question_key,
 )
-from sqlcrystal.bank.tables import answer_cards, answers, proposals
+from sqlcrystal.bank.tables import answer_cards, answers, cards, proposals
 from sqlcrystal.timestamps import as_timestamp
-from sqlcrystal.types import CardId, Episode
+from sqlcrystal.types import CardId, CardKind, Episode
 
 _ANSWER = StoredRecords(AnswerRecord)
 _COLUMNS = (
@@ -130,6 +130,10 @@ class AnswerStore:
         uses = [
             {"answer": answer.id, "place": place, "card": use.card, "score": use.score}
             for place, use in enumerate(answer.cards)
+        ]
+        uses += [
+            {"answer": answer.id, "place": place, "card": use.card, "score": 1.0}
+            for place, use in enumerate(answer.definitions, start=len(uses))
         ]
         with self._backend.appending() as connection:
             new = insert_once(connection, answers, row)
@@ -336,12 +340,17 @@ class AnswerStore:
         ]
 
     def effects(self, database: str) -> list[CardEffect]:
-        """Count how judged answers fared with each card in their prompt, the most used first."""
+        """Count how judged answers fared with each card in their prompt, the most used first; not with definitions.
+
+        Those are told in both arms, so that nothing is known of the same questions without them.
+        """
         right = sa.func.sum(sa.case((_RIGHT, 1), else_=0))
         query = (
             sa.select(answer_cards.c.card, sa.func.count().label("used"), right.label("right_at_last"))
             .join(answers, answers.c.id == answer_cards.c.answer)
+            .outerjoin(cards, cards.c.id == answer_cards.c.card)
             .where(answers.c.database == database, _JUDGED, _SHOWN)
+            .where(sa.or_(cards.c.kind.is_(None), cards.c.kind != CardKind.DEFINITION.value))
             .group_by(answer_cards.c.card)
             .order_by(sa.func.count().desc(), answer_cards.c.card)
         )

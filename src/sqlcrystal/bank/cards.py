@@ -17,13 +17,14 @@ from sqlcrystal.bank.snapshots import MEMORY, SnapshotCache, refresh, revision_o
 from sqlcrystal.bank.tables import cards, changes, episodes, revisions
 from sqlcrystal.errors import BankError
 from sqlcrystal.timestamps import as_timestamp, timestamp
-from sqlcrystal.types import Admission, Card, CardId, CardStatus, Episode, is_personal
+from sqlcrystal.types import Admission, Card, CardId, CardKind, CardStatus, Definition, Episode, Question, is_personal
 
 _CARD = StoredRecords(Card)
 _BATCH = 500
 _LOOKUP = DocumentLookup(cards, kind="card")
 _ACTIVE = cards.c.status == CardStatus.ACTIVE.value
-_ANY = sa.select(cards.c.seq).where(cards.c.database == sa.bindparam("database"), _ACTIVE).limit(1)
+_SERVED = sa.and_(_ACTIVE, cards.c.kind == CardKind.QUESTION.value)
+_ANY = sa.select(cards.c.seq).where(cards.c.database == sa.bindparam("database"), _SERVED).limit(1)
 _CHANGES = (
     sa.select(*(changes.c[field] for field in Change.__struct_fields__))
     .where(changes.c.card == sa.bindparam("card_id"))
@@ -35,7 +36,7 @@ _SAME = sa.select(cards.c.id, cards.c.content, cards.c.database).where(
         cards.c.content.in_(sa.bindparam("contents", expanding=True)),
     )
 )
-_ANSWERING = sa.select(cards.c.id, cards.c.database, cards.c.question_key).where(
+_ANSWERING = sa.select(cards.c.id, cards.c.database, cards.c.kind, cards.c.question_key).where(
     _ACTIVE,
     cards.c.database.in_(sa.bindparam("databases", expanding=True)),
     cards.c.question_key.in_(sa.bindparam("keys", expanding=True)),
@@ -64,14 +65,14 @@ class CardStore:
 
     def databases(self) -> Sequence[str]:
         """Name every database that has an active card."""
-        return self._distinct(cards.c.database, _ACTIVE)
+        return self._distinct(cards.c.database, _SERVED)
 
     def serves(self, database: str) -> bool:
         """Tell whether a database has an active card; none is read."""
         return bool(self.backend.rows(_ANY, {"database": database}))
 
     def cards(self, database: str) -> tuple[Card, ...]:
-        """Return the active cards of one database in the order they were banked; the same tuple until that changes."""
+        """Return the active cards of a database's questions as they were banked; the same tuple until that changes."""
         # A transaction may be rolled back after it read its own writes, so it neither uses nor leaves a snapshot.
         in_transaction = self.backend.in_transaction
         revision = revision_of(self.backend, database)
@@ -80,6 +81,10 @@ class CardStore:
             return known.cards
         snapshot = refresh(self.backend, database, revision, known)
         return snapshot.cards if in_transaction else self._snapshots.put(database, snapshot)
+
+    def revision(self, database: str) -> int:
+        """Read the number that every change of a database's cards moves on."""
+        return revision_of(self.backend, database)
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -102,15 +107,17 @@ class CardStore:
         admitted_by: str | None = None,
         since: str | None = None,
         question: str | None = None,
+        kind: CardKind | None = CardKind.QUESTION,
     ) -> list[Card]:
         """Find every card, of any status, that fits what is given, in the order they were banked.
 
-        `since` is a moment of admission (ISO 8601, UTC); of a `question` layout and case do not count.
+        `since` is a moment of admission (ISO 8601, UTC); of a `question` layout and case do not count. Definitions are
+        found by their `kind` alone, or with all cards where it is None.
         """
         wanted = {"database": database, "status": status, "writer": writer, "source": source}
         wanted |= {"signal": signal, "admitted_by": admitted_by}
         wanted |= {"admitted_at": None if since is None else as_timestamp(since)}
-        wanted |= {"question_key": None if question is None else question_key(question)}
+        wanted |= {"question_key": None if question is None else question_key(question), "kind": kind}
         given = {column: str(value) for column, value in wanted.items() if value is not None}
         return [_CARD.decode(document) for (document,) in self.backend.rows(_matching(*given), given)]
 
@@ -181,6 +188,7 @@ class CardStore:
         text: str | None = None,
         sql: str | None = None,
         tokens: int | None = None,
+        definition: Definition | None = None,
         reason: str = "",
     ) -> Card:
         """Change a card's text or SQL under the same id; a person who changes the SQL vouches for it from then on."""
@@ -191,6 +199,8 @@ class CardStore:
                 text=card.text if text is None else text,
                 sql=card.sql if sql is None else sql,
                 tokens=card.tokens if tokens is None else tokens,
+                defined=card.defined if definition is None else definition,
+                question=card.question if definition is None else _as_question(card, definition),
             )
             if edited.sql != card.sql:
                 vouched = f"was {card.admission.signal} by {card.admission.by} at {card.admission.at}"
@@ -200,15 +210,8 @@ class CardStore:
                 _update(connection, edited)
             except sa.exc.IntegrityError as error:
                 raise BankError(f"card {card.id!r}: another card already has this question and SQL") from error
-            # Snapshots learn from the changes which cards to read again; a recount of the tokens follows from the
-            # text, and is a change of its own only where it comes alone.
-            reworded = [field for field in ("text", "sql") if getattr(card, field) != getattr(edited, field)]
-            for field in reworded or ["tokens"]:
-                before, after = str(getattr(card, field)), str(getattr(edited, field))
-                if before != after:
-                    _record(
-                        connection, card.id, by=by, action=f"edited {field}", before=before, after=after, reason=reason
-                    )
+            for field, before, after in _edits(card, edited):
+                _record(connection, card.id, by=by, action=f"edited {field}", before=before, after=after, reason=reason)
             _bump_revisions(connection, [card.database])
             return edited
 
@@ -296,7 +299,9 @@ class CardStore:
         self.close()
 
     def _make_room_for(self, card: Card, *, by: str) -> None:
-        others = self.find(database=card.database, status=CardStatus.ACTIVE, question=card.question.text)
+        others = self.find(
+            database=card.database, status=CardStatus.ACTIVE, question=card.question.text, kind=card.kind
+        )
         reason = f"replaced by card {card.id}"
         self.set_statuses([other.id for other in others], CardStatus.DISABLED, by=by, reason=reason, cause=card.id)
 
@@ -362,9 +367,9 @@ def _known(connection: sa.Connection, rows: Sequence[Mapping[str, object]]) -> d
 
 def _disable_second_cards(connection: sa.Connection, entries: Sequence[Entry]) -> list[Entry]:
     """Disable the entries whose question has an active card in the bank or earlier among them."""
-    keys = [(entry.card.database, question_key(entry.card.question.text)) for entry in entries]
-    named = {"databases": [database for database, _ in keys], "keys": [key for _, key in keys]}
-    first = {(row.database, row.question_key): row.id for row in connection.execute(_ANSWERING, named)}
+    keys = [(entry.card.database, entry.card.kind, question_key(entry.card.question.text)) for entry in entries]
+    named = {"databases": [database for database, _, _ in keys], "keys": [key for _, _, key in keys]}
+    first = {(row.database, row.kind, row.question_key): row.id for row in connection.execute(_ANSWERING, named)}
     kept = []
     for entry, key in zip(entries, keys, strict=True):
         card = entry.card
@@ -377,11 +382,36 @@ def _disable_second_cards(connection: sa.Connection, entries: Sequence[Entry]) -
             action="status",
             before=str(card.status),
             after=str(CardStatus.DISABLED),
-            reason=f"its question has card {first[key]}",
+            reason=f"its {'term' if card.definition else 'question'} has card {first[key]}",
         )
         disabled = msgspec.structs.replace(card, status=CardStatus.DISABLED)
         kept.append(msgspec.structs.replace(entry, card=disabled, history=(*entry.history, change)))
     return kept
+
+
+def _as_question(card: Card, definition: Definition) -> Question:
+    return msgspec.structs.replace(card.question, text=definition.term)
+
+
+def _edits(card: Card, edited: Card) -> Iterator[tuple[str, str, str]]:
+    """Tell each edited part with its words before and after; of a definition its own parts, which the rest follow.
+
+    Snapshots learn from the changes which cards to read again; a recount of the tokens follows from the text, and is a
+    change of its own only where it comes alone.
+    """
+    old, new = card.definition, edited.definition
+    if old is not None and new is not None:
+        parts = [(field, getattr(old, field), getattr(new, field)) for field in Definition.__struct_fields__]
+        told = [(field, _in_words(before), _in_words(after)) for field, before, after in parts]
+    else:
+        told = [(field, str(getattr(card, field)), str(getattr(edited, field))) for field in ("text", "sql")]
+    reworded = [part for part in told if part[1] != part[2]]
+    recounted = ("tokens", str(card.tokens), str(edited.tokens))
+    yield from reworded or ([recounted] if recounted[1] != recounted[2] else [])
+
+
+def _in_words(part: str | tuple[str, ...]) -> str:
+    return part if isinstance(part, str) else "; ".join(part)
 
 
 def _update(connection: sa.Connection, card: Card) -> None:
@@ -423,6 +453,7 @@ def _row(card: Card) -> dict[str, str | bytes]:
         "admitted_by": card.admission.by,
         "admitted_at": as_timestamp(card.admission.at),
         "question_key": question_key(card.question.text),
+        "kind": str(card.kind),
         "document": encoded,
     }
 

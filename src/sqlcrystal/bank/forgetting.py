@@ -19,7 +19,7 @@ from msgspec import Struct
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.records import FORGOTTEN, AnswerRecord, question_key
-from sqlcrystal.bank.tables import answers, cards, changes, decisions, episodes, proposals
+from sqlcrystal.bank.tables import answers, cards, changes, decisions, episodes, proposals, proposed_definitions
 from sqlcrystal.errors import ConfigError
 
 # Fields that say how a record came about and hold no words of a person.
@@ -36,6 +36,7 @@ _NAMES = frozenset(
         "repair_of",
         "follows",
         "other",
+        "origin",
         "result_digest",
     }
 )
@@ -80,7 +81,7 @@ def forget(
             answers=len(blanked),
             traces=traces,
             decisions=_blank_decisions(connection, holds, blanked),
-            proposals=_drop_proposals(connection, holds, blanked),
+            proposals=_drop_proposals(connection, holds, blanked) + _drop_definitions(connection, holds),
             episodes=_drop_episodes(connection, holds),
             changes=_blank_changes(connection, holds, set(doomed)),
         )
@@ -141,7 +142,16 @@ def _blank_answers(connection: sa.Connection, holds: Holds) -> tuple[set[str], i
 def _blank(document: bytes) -> bytes:
     kept = msgspec.json.decode(document, type=AnswerRecord)
     blank = msgspec.structs.replace(
-        kept, question=FORGOTTEN, asked="", evidence="", sql=None, columns=(), rows=None, result_digest="", error=""
+        kept,
+        question=FORGOTTEN,
+        asked="",
+        evidence="",
+        sql=None,
+        columns=(),
+        rows=None,
+        definitions=(),
+        result_digest="",
+        error="",
     )
     return msgspec.json.encode(blank)
 
@@ -176,6 +186,15 @@ def _drop_proposals(connection: sa.Connection, holds: Holds, blanked: set[str]) 
     ]
     for seq in doomed:
         connection.execute(proposals.delete().where(proposals.c.seq == seq))
+    return len(doomed)
+
+
+def _drop_definitions(connection: sa.Connection, holds: Holds) -> int:
+    """Drop the proposed definitions that hold it; those that are cards are dropped as cards."""
+    columns = (proposed_definitions.c.seq, proposed_definitions.c.document)
+    doomed = [row.seq for row in _each(connection, *columns) if holds(_decoded(row.document))]
+    for seq in doomed:
+        connection.execute(proposed_definitions.delete().where(proposed_definitions.c.seq == seq))
     return len(doomed)
 
 

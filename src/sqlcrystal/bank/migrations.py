@@ -350,6 +350,21 @@ def _make_confidences(op: "Operations") -> None:
     )
 
 
+def _make_definitions(op: "Operations") -> None:
+    """Add the kind of a card, and the table of definitions that wait for a person."""
+    op.add_column("cards", _text("kind", server_default="question"))
+    op.create_table(
+        "proposed_definitions",
+        sa.Column("seq", Number, primary_key=True, autoincrement=True),
+        _text("id", unique=True),
+        *(_text(name) for name in ("database", "at")),
+        *(_text(name, server_default="") for name in ("verdict", "by")),
+        sa.Column("document", sa.LargeBinary(), nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("proposed_definitions_by_database", "proposed_definitions", ["database", "verdict"])
+
+
 STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0001": _make_cards,
     "0002": _make_revisions,
@@ -364,6 +379,7 @@ STEPS: "dict[str, Callable[[Operations], None]]" = {
     "0011": _make_learned,
     "0012": _add_turns,
     "0014": _make_confidences,
+    "0015": _make_definitions,
 }
 HEAD = max(STEPS)
 """The newest shape."""

@@ -20,7 +20,7 @@ from sqlcrystal.bank.snapshots import revision_of
 from sqlcrystal.bank.tables import cards
 from sqlcrystal.errors import BankError
 from sqlcrystal.protocols import Embedder
-from sqlcrystal.types import Card, CardId, CardStatus, Retrieved
+from sqlcrystal.types import Card, CardId, CardKind, CardStatus, Retrieved
 
 INDEXED_FROM = 100_000
 """Active cards of one database beyond which the index pays off."""
@@ -155,17 +155,14 @@ class Neighbours:
     def _missing(self, database: str) -> Iterator[list[Card]]:
         """Yield the active cards without a vector, some thousand at a time."""
         has = sa.exists().where(_vectors.c.embedder == self._embedder.digest, _vectors.c.card == cards.c.id)
-        query = sa.select(cards.c.document).where(
-            cards.c.database == database, cards.c.status == CardStatus.ACTIVE.value, ~has
-        )
+        query = sa.select(cards.c.document).where(_served(database), ~has)
         with self._backend.snapshot() as connection:
             documents = iter(connection.scalars(query))
             while batch := [_CARD.decode(document) for document in islice(documents, _BATCH)]:
                 yield batch
 
     def _count(self, database: str) -> int:
-        active = (cards.c.database == database) & (cards.c.status == CardStatus.ACTIVE.value)
-        ((count,),) = self._backend.rows(sa.select(sa.func.count()).select_from(cards).where(active))
+        ((count,),) = self._backend.rows(sa.select(sa.func.count()).select_from(cards).where(_served(database)))
         return int(count)
 
     def _key(self, database: str) -> Iterable[tuple[str, str]]:
@@ -176,6 +173,12 @@ class Neighbours:
             dialect=self._backend.engine.sqlalchemy.dialect, compile_kwargs={"literal_binds": True}
         )
         return str(quoted).replace(":", "\\:")
+
+
+def _served(database: str) -> "sa.ColumnElement[bool]":
+    """Choose the cards that are searched: a database's active ones, of questions."""
+    active = cards.c.status == CardStatus.ACTIVE.value
+    return sa.and_(cards.c.database == database, active, cards.c.kind == CardKind.QUESTION.value)
 
 
 def _spelt(vector: NDArray[np.float32]) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.timestamps import timestamp
-from sqlcrystal.types import Card, CardId, Episode, Row
+from sqlcrystal.types import Card, CardId, Definition, Episode, Row
 
 # ── cards ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -55,6 +55,13 @@ class CardUse(Struct, frozen=True):
     score: float
 
 
+class TermUse(Struct, frozen=True):
+    """A definition that stood beside an answer's question, and the name that the question called it by."""
+
+    card: CardId
+    name: str
+
+
 LEARNED = "log"
 """The origin of an answer whose question nobody asked."""
 
@@ -89,6 +96,7 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     result_digest: str = ""
     """Tells whether two answers gave the same rows, also where the rows are not kept."""
     cards: tuple[CardUse, ...] = ()
+    definitions: tuple[TermUse, ...] = ()
     memory: bool = True
     """False in the hold-out share."""
     share: float = 0.0
@@ -191,6 +199,22 @@ class Proposal(Struct, frozen=True, kw_only=True):
     question: str = ""
     """The question that it answers, where a note made it another than the answer's."""
     episode: Episode | None = None
+
+
+class ProposedDefinition(Struct, frozen=True, kw_only=True):
+    """A definition that nobody vouched for yet, and where it comes from; no card."""
+
+    id: str
+    database: str
+    at: str
+    definition: Definition
+    """Its term is a suggestion, or empty where nothing suggests one."""
+    origin: str
+    """`filter` where verified queries share it, else `dbt` or `comment`."""
+    place: str = ""
+    """The file or column that it was read from."""
+    cards: tuple[CardUse, ...] = ()
+    """The cards whose queries share it."""
 
 
 # ── aggregates over many answers ─────────────────────────────────────────────────────────────────────────────────────

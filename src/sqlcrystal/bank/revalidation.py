@@ -70,7 +70,7 @@ def check_cards(
     """
     fingerprint = database.fingerprint()
     stale = store.stale(database.name, fingerprint)
-    cards = [card for card in store.find(database=database.name) if card.status is not CardStatus.DISABLED]
+    cards = [card for card in store.find(database=database.name, kind=None) if card.status is not CardStatus.DISABLED]
     cards.sort(key=lambda card: card.id not in stale)
     outcomes: dict[CheckOutcome, list[CheckedCard]] = {outcome: [] for outcome in CheckOutcome}
     for done, card in enumerate(cards, start=1):
@@ -118,7 +118,8 @@ def runnable(sql: str) -> str:
 
 def _has_another(store: CardStore, card: Card) -> bool:
     """Tell whether the card's question got another card meanwhile, which a check does not replace."""
-    return bool(store.find(database=card.database, status=CardStatus.ACTIVE, question=card.question.text))
+    same = {"database": card.database, "question": card.question.text}
+    return bool(store.find(**same, status=CardStatus.ACTIVE, kind=card.kind))
 
 
 def _failure(execution: Execution) -> Failure | None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlcrystal.bank.backend import Backend
 from sqlcrystal.bank.documents import StoredRecords
 from sqlcrystal.bank.tables import cards, changes, revisions
-from sqlcrystal.types import Card, CardStatus
+from sqlcrystal.types import Card, CardKind, CardStatus
 
 MEMORY = 512 * 2**20
 """Bytes of card documents kept decoded; a decoded card takes about as much again."""
@@ -26,13 +26,18 @@ _TOUCHED = (
 )
 _LATER = (
     sa.select(cards.c.seq, cards.c.document)
-    .where(cards.c.database == _DATABASE, cards.c.status == CardStatus.ACTIVE.value, cards.c.seq > _CARD_SEEN)
+    .where(
+        cards.c.database == _DATABASE,
+        cards.c.status == CardStatus.ACTIVE.value,
+        cards.c.kind == CardKind.QUESTION.value,
+        cards.c.seq > _CARD_SEEN,
+    )
     .order_by(cards.c.seq)
 )
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The active cards of one database as of a revision, and how far cards and changes had come by then."""
+    """The active cards of one database's questions as of a revision, and how far cards and changes had come."""
 
     revision: int = -1
     cards: tuple[Card, ...] = ()

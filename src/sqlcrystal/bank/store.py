@@ -13,6 +13,7 @@ from sqlcrystal.bank.answers import AnswerStore
 from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, open_backend
 from sqlcrystal.bank.cards import CardStore
 from sqlcrystal.bank.decisions import DecisionStore
+from sqlcrystal.bank.definitions import ProposedDefinitionStore
 from sqlcrystal.bank.documents import upsert
 from sqlcrystal.bank.forgetting import Forgotten, forget
 from sqlcrystal.bank.learned import LearnedStore
@@ -114,6 +115,7 @@ class Store:
         self.experiments = ExperimentStore(self.backend)
         self.confidences = ConfidenceStore(self.backend)
         self.learned = LearnedStore(self.backend)
+        self.proposed_definitions = ProposedDefinitionStore(self.backend)
 
     @property
     def is_file(self) -> bool:
@@ -144,7 +146,7 @@ class Store:
     ) -> Revocation:
         """Undo a verifier: disable its cards, take its verdicts back, and say which answers leaned on them."""
         with self.transaction():
-            matching = self.bank.find(database=database, signal=signal, admitted_by=by, since=since)
+            matching = self.bank.find(database=database, signal=signal, admitted_by=by, since=since, kind=None)
             served = [card for card in matching if card.status is not CardStatus.DISABLED]
             after = self.bank.set_statuses(
                 [card.id for card in served], CardStatus.DISABLED, by=revoked_by, reason=reason or "revoked"

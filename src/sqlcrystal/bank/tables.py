@@ -83,6 +83,7 @@ cards = sa.Table(
     sa.Column("document", sa.LargeBinary(), nullable=False),
     _text("admitted_at", default=""),
     _text("question_key", default=""),
+    _text("kind", default="question"),
     sa.CheckConstraint("status IN ('active', 'disabled', 'quarantined')", name="cards_status"),
     sa.Index("cards_by_database", "database", "status"),
     sa.Index("cards_by_episode", "episode"),
@@ -216,6 +217,22 @@ learned = sa.Table(
     _text("at"),
     _text("outcome"),
     _text("answer"),
+)
+
+# Definitions that wait for a person, and those that were decided on, which are not proposed again.
+proposed_definitions = sa.Table(
+    "proposed_definitions",
+    metadata,
+    _sequence(),
+    sa.Column("id", AnyText(), nullable=False, unique=True),
+    _text("database"),
+    _text("at"),
+    # Empty while it waits; else what a person said of it, and who.
+    _text("verdict", default=""),
+    _text("by", default=""),
+    sa.Column("document", sa.LargeBinary(), nullable=False),
+    sa.Index("proposed_definitions_by_database", "database", "verdict"),
+    sqlite_autoincrement=True,
 )
 
 # The URL, without a password, of a database that no settings name, so that a verdict on its answers finds it again.

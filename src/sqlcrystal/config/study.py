@@ -52,6 +52,8 @@ class ArmEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bank: str | None = None
     solver: str | None = None
     passes: int | None = None
+    definitions: bool | None = None
+    """Whether its questions are asked with the study's definitions beside them."""
     settings: tuple[str, ...] = ("transfer",)
     seeds: tuple[int, ...] = ()
     """Its own seeds, or folds by number, for an arm that is only tried out; the study's when empty."""
@@ -104,6 +106,8 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: Literal["fill", "replay", "live"] = "fill"
     recordings: tuple[str, ...] = ()
     """Recordings to read beside the run's own; those that are not there are passed over, except in replay."""
+    definitions: str = ""
+    """A CSV of definitions, for the arms that show them; a relative path is meant from the study file."""
     prices: Prices = Prices()
     default: ArmEntry = ArmEntry(name="W0", settings=("transfer", "replay", "retention", "rerun"))
     arm: tuple[ArmEntry, ...] = ()
@@ -126,7 +130,7 @@ class StudyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 # The keys that leave every answer and figure as it is: the places of files and the prices of tokens.
-PLACES = ("mode", "recordings", "prices", "model", "embedder", "benchmark", "frozen")
+PLACES = ("mode", "recordings", "prices", "model", "embedder", "benchmark", "frozen", "definitions")
 
 
 def digest(study: StudyFile, **identities: str) -> str:
@@ -136,6 +140,9 @@ def digest(study: StudyFile, **identities: str) -> str:
         document.pop(key)
     if not study.bare_per_seed:  # runs from before this key have the digest that they had
         document.pop("bare_per_seed")
+    for arm in (document["default"], *document["arm"]):
+        if arm["definitions"] is None:
+            del arm["definitions"]
     return hashlib.sha256(msgspec.json.encode({**document, **identities}, order="sorted")).hexdigest()
 
 
@@ -321,6 +328,8 @@ def _placed(document: dict[str, Any], folder: Path) -> dict[str, Any]:
     recordings = document.get("recordings")
     if isinstance(recordings, list):
         document["recordings"] = [str((folder / str(name)).resolve()) for name in recordings]
+    if document.get("definitions"):
+        document["definitions"] = str((folder / str(document["definitions"])).resolve())
     return document
 
 
@@ -350,6 +359,6 @@ def _override(document: dict[str, Any], override: str) -> None:
             inner = {}
         table[name] = inner
         table = inner
-    if key.strip() == "benchmark.data":
+    if key.strip() in ("benchmark.data", "definitions") and value:
         value = str(Path(str(value)).resolve())
     table[last] = value

@@ -38,6 +38,8 @@ class Arm(Struct, frozen=True, kw_only=True):
     solver: str = "single-shot"
     """The way held-out and banked questions are answered; a bank is always collected single-shot."""
     passes: int = 1
+    definitions: bool = False
+    """Whether held-out and banked questions are asked with the definitions of their terms; no collection is."""
     base: str = ""
     """The arm this one differs from in its factor; empty for the default arm."""
 

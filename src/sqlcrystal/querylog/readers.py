@@ -25,7 +25,7 @@ MOST_BYTES = 500_000_000
 SUFFIXES = (".sql", ".csv", ".tsv", ".json")
 SQL_COLUMNS = ("query", "sql", "statement", "query_text", "sql_text", "native_query")
 USE_COLUMNS = ("calls", "count", "uses", "executions", "execution_count", "runs", "n", "view_count")
-_PROJECT = "dbt_project.yml"
+PROJECT = "dbt_project.yml"
 _TOGETHER = 20
 """Lines ending in a semicolon that may belong to one statement, where a text holds such a line."""
 _DEEPEST = 30
@@ -40,21 +40,21 @@ KEEPS_STATISTICS = ("postgres", "postgresql")
 
 def read_log(path: Path, dialect: str) -> Iterator[Found]:
     """Read a file, a folder or a dbt project; a file that no reader knows is a mistake, one in a folder is not."""
-    if (path / _PROJECT).is_file():
+    if (path / PROJECT).is_file():
         yield from _dbt_project(path, dialect)
     elif path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
         if not files:
-            raise DataError(f"{path}: no file ending in {', '.join(SUFFIXES)} there, and no {_PROJECT}")
+            raise DataError(f"{path}: no file ending in {', '.join(SUFFIXES)} there, and no {PROJECT}")
         for file in files:
             yield from _of_a_folder(file, str(file.relative_to(path)), dialect)
     else:
-        yield from read_text(_text(path), path.name, dialect)
+        yield from read_text(read_file(path), path.name, dialect)
 
 
 def _of_a_folder(file: Path, name: str, dialect: str) -> Iterator[Found]:
     try:
-        yield from read_text(_text(file), name, dialect)
+        yield from read_text(read_file(file), name, dialect)
     except DataError:  # a folder holds other things, too
         yield Refused(Reason.NO_SQL, name[-LONGEST_PLACE:])
 
@@ -88,7 +88,8 @@ def read_server(database: Database) -> Iterator[Found]:
             yield LoggedQuery(str(text), uses, PG_STATEMENTS)
 
 
-def _text(file: Path) -> str:
+def read_file(file: Path) -> str:
+    """Read the text of a file, which must not be too large."""
     try:
         if file.stat().st_size > MOST_BYTES:
             raise DataError(f"{file}: larger than {MOST_BYTES // 1_000_000} MB; give a part of it")
@@ -234,11 +235,11 @@ def _question(node: Mapping[str, Any], name: str) -> Found | None:
 
 def _dbt_project(folder: Path, dialect: str) -> Iterator[Found]:
     """Read the models and analyses of a project as they would read the database that it builds."""
-    project = _yaml(folder / _PROJECT)
-    models = _files(folder, project.get("model-paths", ["models"]), ".sql")
-    analyses = _files(folder, project.get("analysis-paths", ["analyses", "analysis"]), ".sql")
-    texts = {file: _text(file) for file in (*models, *analyses)}
-    aliases = {file.stem: dbt_alias(texts[file]) or file.stem for file in models}
+    project = yaml_of(folder / PROJECT)
+    models = files_of(folder, model_places(project), ".sql")
+    analyses = files_of(folder, project.get("analysis-paths", ["analyses", "analysis"]), ".sql")
+    texts = {file: read_file(file) for file in (*models, *analyses)}
+    aliases = model_tables({file: texts[file] for file in models})
     tables = _sources(folder, project)
     for file, text in texts.items():
         place = str(file.relative_to(folder))[-LONGEST_PLACE:]
@@ -249,31 +250,44 @@ def _dbt_project(folder: Path, dialect: str) -> Iterator[Found]:
             yield from _statements(resolved, place, dialect)
 
 
+def model_places(project: Mapping[str, Any]) -> object:
+    """Tell in which folders a project keeps its models."""
+    return project.get("model-paths", ["models"])
+
+
+def model_tables(models: Mapping[Path, str]) -> dict[str, str]:
+    """Tell which table each model makes, from the texts of their files."""
+    return {file.stem: dbt_alias(text) or file.stem for file, text in models.items()}
+
+
 def _sources(folder: Path, project: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """Read which table each source is, where its name is not the table's."""
     tables: dict[tuple[str, str], str] = {}
     for suffix in (".yml", ".yaml"):
-        for file in _files(folder, project.get("model-paths", ["models"]), suffix):
-            for source in _listed(_yaml(file).get("sources")):
-                for table in _listed(source.get("tables")):
+        for file in files_of(folder, model_places(project), suffix):
+            for source in listed(yaml_of(file).get("sources")):
+                for table in listed(source.get("tables")):
                     name = str(table.get("name", ""))
                     tables[str(source.get("name", "")), name] = str(table.get("identifier") or name)
     return tables
 
 
-def _files(folder: Path, places: object, suffix: str) -> list[Path]:
+def files_of(folder: Path, places: object, suffix: str) -> list[Path]:
+    """List the files of a kind in folders of a project, and in none outside it."""
     named = [str(place) for place in places] if isinstance(places, list) else []
     inside = [folder / place for place in named if (folder / place).resolve().is_relative_to(folder.resolve())]
     return sorted({file for place in inside if place.is_dir() for file in place.rglob(f"*{suffix}")})
 
 
-def _listed(node: object) -> list[Mapping[str, Any]]:
+def listed(node: object) -> list[Mapping[str, Any]]:
+    """List the tables of a YAML node; none where it holds something else."""
     return [item for item in node if isinstance(item, Mapping)] if isinstance(node, list) else []
 
 
-def _yaml(file: Path) -> Mapping[str, Any]:
+def yaml_of(file: Path) -> Mapping[str, Any]:
+    """Read a file of YAML; what is no table counts as an empty one."""
     try:
-        document = yaml.safe_load(_text(file))
+        document = yaml.safe_load(read_file(file))
     except (yaml.YAMLError, RecursionError) as error:
         raise DataError(f"{file}: not YAML ({' '.join(str(error).split())[:200]})") from None
     return document if isinstance(document, Mapping) else {}

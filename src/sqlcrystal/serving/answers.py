@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sqlcrystal.bank import AnswerRecord
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.escaping import visible
-from sqlcrystal.serving.documents import DOES_NOT_RUN, Followed, Offer, PossibleReading, UsedCard
+from sqlcrystal.serving.documents import DOES_NOT_RUN, Followed, Offer, PossibleReading, UsedCard, UsedDefinition
 from sqlcrystal.types import Cell, Episode, Row
 
 ROWS_IN_NOTEBOOK = 20
@@ -60,6 +60,8 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     """The SQL is not the first attempt's."""
     audit: bool = False
     """Chance chose it to be judged, whatever it says."""
+    definitions: tuple[UsedDefinition, ...] = ()
+    """The definitions of terms that stand in the question."""
     offer: Offer | None = None
     readings: tuple[PossibleReading, ...] = ()
     """Two where its views fell apart, the answer itself first; a person picks one (`Crystal.pick`)."""

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, question_key
+from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, TermUse, question_key
 from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.databases.results import result_digest
 from sqlcrystal.errors import ModelError, SqlcrystalError, UserError
@@ -22,6 +22,7 @@ from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
 from sqlcrystal.serving.draft import Draft, Vouched, conflict, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
+from sqlcrystal.serving.reach import used_definitions
 from sqlcrystal.serving.readings import Beside, second_reading
 from sqlcrystal.serving.refusing import refuse_what_asks_nothing
 from sqlcrystal.serving.solving import solve
@@ -29,6 +30,9 @@ from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving.following import Reading
 from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Card, Failure, Question, Retrieved, Rows
+
+if TYPE_CHECKING:
+    from sqlcrystal.telling.terms import Meant
 
 LONGEST_QUESTION = 10_000
 CHAT_MARKS = re.compile(r"<\|[^|<>\s]{1,40}\|>|<(?:start|end)_of_turn>|\[/?INST\]|</?s>")
@@ -94,6 +98,7 @@ def ask(
         audit=lasting.audit,
         offer=beside.offer,
         readings=beside.readings,
+        definitions=used_definitions(workspace, lasting),
         verdict=vouched.verdict,
         card=vouched.card,
         checked=vouched.said,
@@ -141,9 +146,14 @@ def _read(
     return replace(reading, question=alone)
 
 
+def without_marks(text: str) -> str:
+    """Keep the marks by which models tell turns apart from being marks in a prompt."""
+    return CHAT_MARKS.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
+
+
 def as_question(text: str, database: str) -> Question:
     """Make a question as the stages take it; its id is the same for every wording that counts as the same question."""
-    asked = CHAT_MARKS.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text.strip())
+    asked = without_marks(text.strip())
     if not asked:
         raise UserError("question: is empty")
     if len(asked) > LONGEST_QUESTION:
@@ -159,7 +169,8 @@ def _draft(
     workspace: Workspace, opened: OpenDatabase, question: Question, *, with_memory: bool, notify: Notify
 ) -> Draft:
     if not with_memory:
-        return solve(workspace, opened, question, memory=NoMemory(), notify=notify)
+        meant = meant_in(workspace, opened, question)
+        return solve(workspace, opened, question, memory=NoMemory(), notify=notify, meant=meant)
     if opened.entry.replay:
         from sqlcrystal.serving.replay import replay
 
@@ -171,7 +182,8 @@ def _draft(
             return replayed
     fresh = FreshMemory(workspace, opened)
     memory = FilledMemory(fresh, opened) if is_private(opened) else fresh
-    return solve(workspace, opened, question, memory=memory, notify=notify)
+    meant = meant_in(workspace, opened, question)
+    return solve(workspace, opened, question, memory=memory, notify=notify, meant=meant)
 
 
 def draft_answer(workspace: Workspace, question: Question, *, with_memory: bool) -> Draft:
@@ -221,6 +233,7 @@ def record_of(
         row_count=len(rows),
         result_digest=digest,
         cards=tuple(CardUse(retrieved.card.id, retrieved.score) for retrieved in draft.retrieved),
+        definitions=tuple(TermUse(meant.card, meant.name) for meant in draft.meant),
         memory=arm.memory,
         share=arm.share,
         audit=arm.audit,
@@ -342,6 +355,15 @@ class FreshMemory:
     def arrange(self, retrieved: Sequence[Retrieved]) -> Sequence[Card]:
         """Arrange as the team's memory does."""
         return self._memory.arrange(retrieved)
+
+
+def meant_in(workspace: Workspace, opened: OpenDatabase, question: Question) -> "tuple[Meant, ...]":
+    """Give the definitions of a question's terms that run under the present schema."""
+    while True:
+        found = workspace.glossary(opened.name).found(question.text)
+        cards = [workspace.store.bank.get(meant.card) for meant in found]
+        if all(still_runs(workspace, opened, cards).values()):
+            return found
 
 
 def still_runs(workspace: Workspace, opened: OpenDatabase, cards: Sequence[Card]) -> dict[str, bool]:

@@ -11,7 +11,7 @@ from sqlcrystal.serving.privacy import kept_edit, kept_entry
 from sqlcrystal.serving.reach import existing_store
 from sqlcrystal.serving.verdicts import must_run
 from sqlcrystal.serving.workspace import Workspace
-from sqlcrystal.types import Card, CardStatus
+from sqlcrystal.types import Card, CardStatus, is_personal
 from sqlcrystal.writing.card import estimate_tokens
 
 FILTERS = {"signal": "signal", "by": "admitted_by", "writer": "writer"}
@@ -25,6 +25,8 @@ def edit_card(
     for name, given in (("text", text), ("sql", sql)):
         if given is not None and not given.strip():
             raise UserError(f"{name}: must not be empty")
+    if card.definition is not None:
+        raise UserError(f"card {card.id}: it is a definition; change its term, words or expression as one")
     if sql is not None:
         if not workspace.knows(card.database):
             raise UserError(f"sql: database {card.database!r}, on which it is run first, is not known").hinting(
@@ -144,5 +146,8 @@ def import_all(workspace: Workspace, entries: Iterable[Entry]) -> ImportReport:
 
 def _kept(workspace: Workspace, entries: Iterable[Entry]) -> Iterator[Entry]:
     for entry in entries:
+        if entry.card.definition is not None and not is_personal(entry.card.admission.signal):
+            given = entry.card.admission.signal
+            raise UserError(f"card {entry.card.id}: only a person's word makes a definition, not {given!r}")
         private = workspace.keeps_no_values(entry.card.database)
         yield kept_entry(workspace, entry) if private else entry

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from msgspec.structs import replace
 
-from sqlcrystal.bank import CardEffect, Entry, Grant, Proposal, Scope
+from sqlcrystal.bank import CardEffect, Entry, Grant, Proposal, Scope, Verdict
 from sqlcrystal.errors import UserError
 from sqlcrystal.protocols import Described
 from sqlcrystal.serving import asking, reach
 from sqlcrystal.serving.answers import Notify, ServedAnswer
 from sqlcrystal.serving.callers import Caller
+from sqlcrystal.serving.defining import Defining
 from sqlcrystal.serving.documents import (
     Correction,
     DatabaseState,
@@ -25,7 +26,6 @@ from sqlcrystal.serving.documents import (
     Ruling,
     WaitingAnswer,
 )
-from sqlcrystal.serving.worth import Worth
 from sqlcrystal.types import Card, CardStatus, Question, Retrieved, Table
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Said = TypeVar("Said", bound=Ruling)
 
 
-class Crystal(Worth):
+class Crystal(Defining):
     """A team's databases, model and store at work for one caller; threads may share one."""
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -230,11 +230,15 @@ class Crystal(Worth):
         return given.withheld(kept.sql, words, kept.question)
 
     def _ruled(self, ruling: Said) -> Said:
-        """Let every so many verdicts refit how sure answers are told to be."""
+        """Let every so many verdicts refit how sure answers are told to be, and a new card propose what it shares."""
         if ruling.new:
             from sqlcrystal.serving.refit import refit_when_due
 
             refit_when_due(self.store, ruling.database)
+        if ruling.new and ruling.card and ruling.verdict in (Verdict.CONFIRMED, Verdict.CORRECTED):
+            from sqlcrystal.serving.proposing import propose_what_is_shared
+
+            propose_what_is_shared(self.workspace, ruling.card)
         return ruling
 
     def undo(self, answer: ServedAnswer | str, *, by: str = "") -> Ruling:
@@ -361,7 +365,7 @@ class Crystal(Worth):
         name = self._one_or_all(database, Scope.MANAGE)
         store = reach.existing_store(self.workspace)
         if preview:
-            cards = tuple(store.bank.find(database=name, signal=signal, admitted_by=by, since=since))
+            cards = tuple(store.bank.find(database=name, signal=signal, admitted_by=by, since=since, kind=None))
             leaned = tuple(store.answers.leaning_on([card.id for card in cards]))
         else:
             kept = kept_reason(self.workspace, [name] if name else self.workspace.names(), reason)

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlcrystal.bank import AnswerRecord, Change, Entry, Grant, Scope, Verdict, Waiting
+from sqlcrystal.bank import AnswerRecord, Change, Entry, Grant, ProposedDefinition, Scope, Verdict, Waiting
 from sqlcrystal.bank.records import EVERY_DATABASE as EVERY_DATABASE  # noqa: PLC0414  (documents of tokens hold it)
 from sqlcrystal.types import Card, CardId, CardStatus, Execution, Failure, Row, Rows
 
@@ -41,6 +41,23 @@ class UsedCard(Struct, frozen=True, kw_only=True):
         return cls(
             id=card.id, score=score, signal=card.admission.signal, by=card.admission.by, question=card.question.text
         )
+
+
+class UsedDefinition(Struct, frozen=True, kw_only=True):
+    """A definition that stood beside a question, under the name that the question called it by."""
+
+    id: CardId
+    name: str
+    term: str
+    sql: str
+    by: str
+
+    @classmethod
+    def of(cls, card: Card, name: str) -> "UsedDefinition":
+        """Describe a definition as an answer shows it."""
+        given = card.definition
+        sql = given.sql if given is not None else card.sql
+        return cls(id=card.id, name=name, term=card.question.text, sql=sql, by=card.admission.by)
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -333,6 +350,87 @@ def _listed(card: Card) -> dict[str, Any]:
     given = card.admission
     same = {name: getattr(card, name) for name in ("id", "database", "sql", "status", "writer", "source", "tokens")}
     return {**same, "question": card.question.text, "signal": given.signal, "by": given.by, "at": given.at}
+
+
+class DefinitionDocument(Struct, frozen=True, kw_only=True):
+    """A definition as lists show it."""
+
+    id: CardId
+    database: str
+    term: str
+    synonyms: tuple[str, ...]
+    meaning: str
+    sql: str
+    """The expression."""
+    tables: tuple[str, ...]
+    status: CardStatus
+    signal: str
+    by: str
+    at: str
+    source: str
+
+    @classmethod
+    def of(cls, card: Card) -> "DefinitionDocument":
+        """Describe a definition."""
+        return cls(**_defined(card))
+
+
+class WholeDefinition(DefinitionDocument, frozen=True, kw_only=True):
+    """A definition with the line that prompts show, and its history."""
+
+    text: str
+    history: tuple[Change, ...]
+
+    @classmethod
+    def of_entry(cls, entry: Entry) -> "WholeDefinition":
+        """Describe a definition with everything the bank knows of it."""
+        return cls(**_defined(entry.card), text=entry.card.text, history=entry.history)
+
+
+def _defined(card: Card) -> dict[str, Any]:
+    given, definition = card.admission, card.definition
+    if definition is None:
+        raise TypeError(f"card {card.id} is no definition")
+    same = {name: getattr(definition, name) for name in ("term", "synonyms", "meaning", "sql", "tables")}
+    own = {name: getattr(card, name) for name in ("id", "database", "status", "source")}
+    return {**own, **same, "signal": given.signal, "by": given.by, "at": given.at}
+
+
+class DefinitionProposal(Struct, frozen=True, kw_only=True):
+    """A definition that waits for a person, with its evidence; its term may be empty, for the person to name."""
+
+    id: str
+    database: str
+    term: str
+    synonyms: tuple[str, ...]
+    meaning: str
+    sql: str
+    tables: tuple[str, ...]
+    origin: str
+    """`filter` where verified queries share it, else `dbt` or `comment`."""
+    place: str
+    at: str
+    cards: tuple[CardId, ...]
+    """The cards whose queries share it."""
+    questions: tuple[str, ...]
+    """The questions of those cards, none of which spells it out."""
+
+    @classmethod
+    def of(cls, proposed: ProposedDefinition, questions: tuple[str, ...]) -> "DefinitionProposal":
+        """Describe a proposal with the questions behind it."""
+        same = {name: getattr(proposed, name) for name in ("id", "database", "origin", "place", "at")}
+        said = {name: getattr(proposed.definition, name) for name in ("term", "synonyms", "meaning", "sql", "tables")}
+        return cls(**same, **said, cards=tuple(use.card for use in proposed.cards), questions=questions)
+
+
+class DefinitionsImported(Struct, frozen=True, kw_only=True):
+    """The count of definitions that came in, that replaced an earlier version, and that were the same already."""
+
+    added: int
+    changed: int
+    unchanged: int
+    elsewhere: int
+    """Rows of the file that name another database, which were left out."""
 
 
 class Revoked(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """An answer on its way: what the pipeline or the store came to, before it is kept."""
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -8,6 +9,9 @@ from sqlcrystal.databases.results import result_digest
 from sqlcrystal.serving.documents import UsedCard
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Call, Episode, Execution, Question, Retrieved, Row, Rows
+
+if TYPE_CHECKING:
+    from sqlcrystal.telling.terms import Meant
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -17,6 +21,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     sql: str | None
     execution: Execution | None
     retrieved: tuple[Retrieved, ...] = ()
+    meant: "tuple[Meant, ...]" = ()
+    """The definitions of its terms."""
     calls: tuple[Call, ...] = ()
     episode: Episode | None = None
     replayed: bool = False

@@ -41,9 +41,7 @@ def verdict_rates(value: Value) -> str:
     rates = f"Verdicts: with cards {_share(with_memory)}, held out {_share(without)}."
     if value.selection.selective or not value.unjudged:
         return rates
-    return (
-        f"{rates} Even equal rates prove nothing: wrong answers may be judged less often in one arm than in the other."
-    )
+    return f"{rates} Even equal rates prove nothing: wrong answers may be judged less often on one side."
 
 
 def _share(arm: ArmValue) -> str:
@@ -123,7 +121,7 @@ def _confidence(value: Value) -> tuple[ValueFigure, ...]:
     if held is None or not held.verdicts:
         return ()
     if held.brier_shipped is None or held.brier_refitted is None or held.error is None:
-        return (ValueFigure(name, "as shipped", f"{held.needed} more verdicts, and the team's own refit it"),)
+        return (ValueFigure(name, "as shipped", f"fitted to your own verdicts after {held.needed} more"),)
     before, after = held.brier_shipped, held.brier_refitted
     how = f"Brier score {after:.3f}, as shipped {before:.3f}, over the later {held.tested} of {held.verdicts} verdicts"
     kept = "" if held.in_use else "; a refit did no better, so the shipped one is kept"

@@ -221,7 +221,7 @@ def _between(ends: Ends) -> str:
 
 def _unknown(evidence: Evidence, *, missing: int | None, paired: int | None, effect_pp: float) -> str:
     if not evidence.drawn:
-        return "Nothing is compared yet: the page Value switches that on, or hold_out in sqlcrystal.toml."
+        return "Nothing is compared yet: one click on the page Value, or hold_out in sqlcrystal.toml, begins it."
     count, ends = len(evidence.seen), _ends(evidence.lift)
     if evidence.selection.selective and ends:
         told = "the audit will tell" if evidence.audit else "audit = 0.05 in sqlcrystal.toml will tell"

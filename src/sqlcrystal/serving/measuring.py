@@ -15,6 +15,7 @@ from sqlcrystal.timestamps import timestamp
 LIFTS_PP = (20.0, 10.0)
 """Lifts in points that a team can imagine: one answer in five, one in ten."""
 RECENT_DAYS = 28
+WEEKS_A_YEAR = 52
 
 
 class Way(NamedTuple):
@@ -135,6 +136,8 @@ def _weeks(needed: int, pace: float) -> str:
     if not pace:
         return ""
     weeks = max(1, round(needed / pace))
+    if weeks > 2 * WEEKS_A_YEAR:
+        return f" ({round(weeks / WEEKS_A_YEAR):,} years at your pace)"
     return f" ({weeks:,} week{'' if weeks == 1 else 's'} at your pace)"
 
 

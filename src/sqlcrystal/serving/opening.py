@@ -71,20 +71,22 @@ def open_service(
     store: str | None = None,
     patience: StorePatience | None = None,
 ) -> Crystal:
-    """Open the Crystal that a service serves: of a settings file, or without one of a database, model and store.
+    """Open the Crystal that a service serves: of a settings file, or else of a database or of those the store knows.
 
     With a patience it waits for the server that its store lies on, as after a power cut both start at once.
     """
     if settings.is_file() or settings != Path(TEAM_FILE):
-        if db or model or store:
-            raise ConfigError(f"--db, --model, --store: {settings} says these; leave them out or move it away")
+        if db or store:
+            raise ConfigError(f"--db, --store: {settings} says these; leave them out or move it away")
         team = read_team(settings)
         _wait(team.store, patience)
-        return Crystal(team)
-    if db is None:
-        raise ConfigError(f"serve: no {TEAM_FILE} here; give --db FILE or URL, or run: sqlcrystal init")
+        return Crystal(replace(team, model=model) if model else team)
     _wait(store or DEFAULT_STORE, patience)
-    return Crystal.over(db, model=model, store=store or DEFAULT_STORE)
+    crystal, _ = open_crystal(store=store, db=db, model=model)
+    if crystal.workspace.names():
+        return crystal
+    crystal.close()
+    raise ConfigError(f"serve: no {TEAM_FILE} here; give --db FILE or URL, or run: sqlcrystal init")
 
 
 def _wait(store: str, patience: StorePatience | None) -> None:

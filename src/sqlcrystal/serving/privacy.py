@@ -11,7 +11,7 @@ from sqlcrystal.bank import AnswerRecord, Entry, Proposal
 from sqlcrystal.errors import UserError
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
-from sqlcrystal.types import Card, Episode, Question, Retrieved
+from sqlcrystal.types import Card, Definition, Episode, Question, Retrieved
 
 if TYPE_CHECKING:
     from sqlcrystal.databases.masks import Masked
@@ -67,11 +67,49 @@ def kept_entry(workspace: Workspace, entry: Entry) -> Entry:
     from sqlcrystal.databases.masks import is_masked
 
     card = entry.card
+    if card.definition is not None:
+        return _kept_definition_entry(workspace, entry, card.definition)
     masked = masked_query(workspace.open(card.database), card.question.text, card.sql)
     done = is_masked(card.sql)  # it comes from a store that keeps no values either
     question, sql = (card.question.text, card.sql) if done else (masked.question, masked.sql or "")
     history = tuple(replace(change, before="", after="", reason="") for change in entry.history)
     return Entry(card=_without_values(card, question, sql), history=history)
+
+
+def kept_definition(opened: OpenDatabase, definition: Definition) -> Definition:
+    """Give a definition as the store may have it: its words in prose go, as notes do, and a value is refused."""
+    if not is_private(opened):
+        return definition
+    from sqlcrystal.telling.expressions import ASKS_NO_ROW, statement_of, without_remarks
+
+    nameless = f"database {opened.name} keeps no values; "
+    names = "; ".join(definition.names)
+    dialect = opened.database.dialect
+    asked = without_remarks(statement_of(definition, dialect).removesuffix(ASKS_NO_ROW), dialect)
+    masked = masked_query(opened, names, asked)
+    if masked.question != names:
+        raise UserError(f"term: {nameless}name it, and its synonyms, without numbers, quotes and proper names")
+    if masked.sql != asked:  # a constant, or a name that is not the schema's
+        raise UserError(f"sql: {nameless}write it with columns, functions and NULL alone")
+    return replace(definition, meaning="")
+
+
+def _kept_definition_entry(workspace: Workspace, entry: Entry, definition: Definition) -> Entry:
+    """Take the prose and the history's words out of a definition from elsewhere; one that holds a value is refused."""
+    from sqlcrystal.telling.expressions import statement_of
+    from sqlcrystal.telling.terms import line_of
+
+    opened = workspace.open(entry.card.database)
+    kept = kept_definition(opened, definition)
+    card = replace(
+        entry.card,
+        defined=kept,
+        question=replace(entry.card.question, text=kept.term, evidence=""),
+        sql=statement_of(kept, opened.database.dialect),
+        text=line_of(kept.term, kept),
+        admission=replace(entry.card.admission, detail=""),
+    )
+    return Entry(card=card, history=tuple(replace(change, before="", after="", reason="") for change in entry.history))
 
 
 def _without_values(card: Card, question: str, sql: str) -> Card:

@@ -9,7 +9,7 @@ from sqlcrystal.bank import AnswerRecord, Proposal, Scope
 from sqlcrystal.errors import BankError, ConfigError, NotFound, UserError
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.callers import Caller
-from sqlcrystal.serving.documents import PastAnswer
+from sqlcrystal.serving.documents import PastAnswer, UsedDefinition
 from sqlcrystal.serving.open_team import OpenTeam
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import Card
@@ -168,6 +168,12 @@ def known_card(workspace: Workspace, name: str) -> Card | None:
         return workspace.store.bank.get(name)
     except BankError:
         return None
+
+
+def used_definitions(workspace: Workspace, record: AnswerRecord) -> tuple[UsedDefinition, ...]:
+    """Name the definitions that stood beside an answer's question, apart from those that were deleted since."""
+    found = ((known_card(workspace, use.card), use.name) for use in record.definitions)
+    return tuple(UsedDefinition.of(card, name) for card, name in found if card is not None)
 
 
 def existing_store(workspace: Workspace) -> "Store":

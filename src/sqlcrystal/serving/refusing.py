@@ -31,7 +31,7 @@ _ORDER = re.compile(
     r"|(?:set|change|rename)\s+(?:the|all|every)\b.*\bto\b)",
     re.IGNORECASE | re.DOTALL,
 )
-_COMMON = """
+COMMON = """
 a about according across after all also among an and any are as at average based before below between by can compare
 could count did display do does during each every find first for from get give given has have how identify if in
 include is it its least let like list many me more most need of on only or out over per please provide report return
@@ -77,18 +77,20 @@ def is_about_something_else(text: str, tables: Sequence[Table]) -> bool:
     said, schema = stems(text), _stems_of(_vocabulary(tables))
     asked = said - stems(_TIME)
     spoken = {word for word in re.findall(r"[a-z]+", text.lower()) if len(word) > 2}
-    if len(spoken & set((_COMMON + _TIME).split())) < ENGLISH_QUESTION:
+    if len(spoken & set((COMMON + _TIME).split())) < ENGLISH_QUESTION:
         return False
     if len(schema & stems(_OF_SCHEMAS)) < ENGLISH_SCHEMA or asked & schema:
         return False
-    content = {word for word in asked - stems(_COMMON) if len(word) > 1}
+    content = {word for word in asked - stems(COMMON) if len(word) > 1}
     return bool(content) and not meet(content, schema)
 
 
 def _is_known(workspace: Workspace, question: Question) -> bool:
-    """Tell whether somebody vouched for an answer to this very question."""
+    """Tell whether somebody vouched for an answer to this very question, or defined a term that stands in it."""
     if not workspace.store_exists():
         return False
+    if workspace.glossary(question.database).found(question.text):
+        return True
     return bool(workspace.store.bank.find(database=question.database, question=question.text))
 
 

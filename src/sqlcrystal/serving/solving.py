@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,13 +35,25 @@ from sqlcrystal.types import (
     Sampling,
 )
 
+if TYPE_CHECKING:
+    from sqlcrystal.telling.terms import Meant
+
 SHOWN_ROWS = 100
 TOLD_EVERY = 0.05
 """Seconds between two looks at SQL that is being written."""
 
 
-def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, memory: Memory, notify: Notify) -> Draft:
+def solve(
+    workspace: Workspace,
+    opened: OpenDatabase,
+    asked: Question,
+    *,
+    memory: Memory,
+    notify: Notify,
+    meant: "tuple[Meant, ...]" = (),
+) -> Draft:
     """Answer, and repair within the budget what the engine complains of; studies measure the same as `served`."""
+    question = pipeline.explain(asked, meant)
     database = OnceEach(presented(opened, question))
     served = pipeline.serve(
         question,
@@ -54,7 +67,8 @@ def solve(workspace: Workspace, opened: OpenDatabase, question: Question, *, mem
     attempt, effort, sql = served.answer.attempt, served.effort, served.sql
     known = _traits(served, database) if opened.entry.choice == "agreement" else ()
     draft = Draft(
-        question=question,
+        question=asked,
+        meant=meant,
         sql=sql,
         execution=None if sql is None else database.execute(sql),
         retrieved=served.answer.retrieved,

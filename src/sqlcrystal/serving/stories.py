@@ -14,10 +14,10 @@ from sqlcrystal.errors import BankError, SqlcrystalError, UserError
 from sqlcrystal.serving.answers import ServedAnswer, served
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.clock import ClockedModel
-from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard, WaitingAnswer
+from sqlcrystal.serving.documents import DatabaseState, PastAnswer, UsedCard, UsedDefinition, WaitingAnswer
 from sqlcrystal.serving.in_words import in_words, silent, teller
 from sqlcrystal.serving.privacy import runs_as_kept
-from sqlcrystal.serving.reach import known_card
+from sqlcrystal.serving.reach import known_card, used_definitions
 from sqlcrystal.serving.readings import kept_readings
 from sqlcrystal.serving.workspace import Workspace, without_password
 from sqlcrystal.solving.following import PastTurn, Reading, Rewriter, unrewritten
@@ -59,6 +59,7 @@ class AnswerStory(Struct, frozen=True, kw_only=True):
     runnable: bool = True
     """Whether its SQL can be run again: not where it was kept without its values."""
     proposal_runnable: bool = True
+    definitions: tuple[UsedDefinition, ...] = ()
     thread: tuple[PastAnswer, ...] = ()
     """The turns of its conversation, itself among them."""
 
@@ -73,6 +74,7 @@ class CardStory(Struct, frozen=True, kw_only=True):
     effect: CardEffect | None
     leaned: tuple[PastAnswer, ...]
     """The answers that it stood in, oldest first."""
+    tables: Sequence[Table] = ()
 
 
 def standing_verdict(workspace: Workspace, record: AnswerRecord) -> Decision | None:
@@ -143,6 +145,7 @@ def answer_story(workspace: Workspace, caller: Caller, given: AnswerRecord) -> A
         told=in_words(workspace, record.database, record.sql, record.question),
         runnable=runs_as_kept(record, record.sql or ""),
         proposal_runnable=proposal is not None and runs_as_kept(record, proposal.sql),
+        definitions=used_definitions(workspace, record),
         thread=tuple(PastAnswer.of(turn, store.answers.verdict(turn.id)) for turn in thread_of(workspace, given)),
     )
 
@@ -169,6 +172,7 @@ def card_story(workspace: Workspace, caller: Caller, entry: Entry) -> CardStory:
         same_schema=card.fingerprint == database.fingerprint(),
         effect=next((each for each in store.answers.effects(card.database) if each.card == card.id), None),
         leaned=tuple(PastAnswer.of(record, store.answers.verdict(record.id)) for record in leaning),
+        tables=tables_of(database),
     )
 
 
@@ -196,6 +200,7 @@ def answer_as_given(workspace: Workspace, record: AnswerRecord) -> ServedAnswer:
         trace=trace,
         words=told.words,
         unasked=told.unasked,
+        definitions=used_definitions(workspace, record),
         readings=kept_readings(workspace, record) if standing is None else (),
     )
 

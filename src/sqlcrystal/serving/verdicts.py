@@ -13,9 +13,9 @@ from sqlcrystal.bank.records import JUDGED
 from sqlcrystal.databases.results import result_digest
 from sqlcrystal.databases.symptoms import strange_values, symptoms
 from sqlcrystal.errors import CheckError, Contradicted, ModelError, RecordingMiss, UserError
-from sqlcrystal.pipeline import admit
+from sqlcrystal.pipeline import admit, explain
 from sqlcrystal.protocols import Verifier
-from sqlcrystal.serving.asking import as_question
+from sqlcrystal.serving.asking import as_question, meant_in
 from sqlcrystal.serving.banking import bank_card, keep_rejection, new_proposal_id
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
@@ -234,6 +234,7 @@ def _repair(
     private = is_private(opened)
     asked = as_question(workspace.heard(record.id), record.database) if private else attempt.question
     question = meant.question if meant.follows else replace(asked, evidence=note)
+    question = explain(question, meant_in(workspace, opened, question))
     database = OnceEach(presented(opened, question))
     # What was rejected came from the store, or answered another question: the model has not tried yet.
     untried = not attempt.calls or meant.follows

@@ -20,9 +20,11 @@ from sqlcrystal.serving.clock import ClockedDatabase
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.presentation import Presenter
 from sqlcrystal.solving.prompt import shared_beginning
+from sqlcrystal.types import CardKind, CardStatus
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import DatabaseLocation, Experiment, Store
+    from sqlcrystal.telling.terms import Glossary
 
 
 MOST_HEARD = 1_000
@@ -58,6 +60,7 @@ class Workspace:
         self._named_here: dict[str, DatabaseEntry] = {}
         self._remembered: set[str] = set()
         self._heard: dict[str, str] = {}
+        self._glossaries: dict[str, tuple[int, Glossary]] = {}
         self._allowed: dict[str, bool] = {}
         for name, entry in team.databases.items():
             _check_retriever(name, entry)
@@ -202,6 +205,20 @@ class Workspace:
         if self.team.cards == 0 or not self.store_exists() or not self.store.bank.serves(opened.name):
             return NoMemory()
         return BankMemory(self.store.bank, self.retriever_of(opened.name), k=self.team.cards, own=own)
+
+    def glossary(self, name: str) -> "Glossary":
+        """Give the definitions that are served for a database, read again when its cards have changed."""
+        from sqlcrystal.telling.terms import NO_TERMS, Glossary
+
+        if not self.store_exists():
+            return NO_TERMS
+        revision = self.store.bank.revision(name)
+        known = self._glossaries.get(name)
+        if known is None or known[0] != revision:
+            kept = self.store.bank.find(database=name, status=CardStatus.ACTIVE, kind=CardKind.DEFINITION)
+            terms = Glossary((card.id, card.definition) for card in kept if card.definition is not None)
+            known = self._glossaries[name] = (revision, terms)
+        return known[1]
 
     def retriever(self, name: str = DEFAULT_RETRIEVER) -> Retriever:
         """Find cards by meaning, the same as a study's `dense` but for banks of any size; or as the name says."""

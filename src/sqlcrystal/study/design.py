@@ -135,6 +135,10 @@ def design(study: StudyFile) -> Design:
         waiting = [entry for entry in waiting if entry not in ready]
     for planned in arms.values():
         _check(planned, arms)
+        if planned.arm.definitions and not study.definitions:
+            raise ConfigError(
+                f'arm {planned.name!r}: definitions: the study names no file of them (definitions = "FILE")'
+            )
     chosen = _chosen_arms(study, default.name, arms)
     contrasts = _contrasts(study, arms, chosen)
     confirmed = {name for contrast in contrasts if contrast.confirmatory for name in contrast.arms}

@@ -41,7 +41,7 @@ from sqlcrystal.models.recording import Recording
 from sqlcrystal.protocols import Database, Embedder, LanguageModel, Reporter
 from sqlcrystal.scoring.verdicts import DEFAULT_RULE
 from sqlcrystal.solving.prompt import render_memory
-from sqlcrystal.study.design import Design, design
+from sqlcrystal.study.design import Design, PlannedArm, design
 from sqlcrystal.study.memories import Memories
 from sqlcrystal.study.perform import Performer
 from sqlcrystal.study.run import Runner, RunResult, StudyWorkers
@@ -90,12 +90,25 @@ def frozen_design(study: StudyFile, plan: Design, world: World) -> FrozenDesign:
         study=study.name,
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         version=__version__,
-        conditions=_digest([*(getattr(study, name) for name in CONDITIONS), *([True] if study.bare_per_seed else [])]),
+        conditions=_digest([*(getattr(study, name) for name in CONDITIONS), *_later_conditions(study, world)]),
         questions=world.benchmark.digest[:DIGEST_LENGTH],
         prompts={name: _digest(list(prompts)) for name, prompts in _prompts(plan, world)},
-        arms={planned.name: _digest(planned) for planned in plan.arms},
+        arms={planned.name: _digest(_as_frozen(planned)) for planned in plan.arms},
         contrasts=plan.contrasts,
     )
+
+
+def _later_conditions(study: StudyFile, world: World) -> list[object]:
+    """List the conditions that came later, where they hold: designs from before keep their digests."""
+    return [*([True] if study.bare_per_seed else []), *filter(None, [world.definitions.digest])]
+
+
+def _as_frozen(planned: PlannedArm) -> object:
+    """Write an arm as designs were frozen before arms could show definitions, unless it does."""
+    document = msgspec.to_builtins(planned)
+    if not planned.arm.definitions:
+        del document["arm"]["definitions"]
+    return document
 
 
 def preregistration(study: StudyFile, plan: Design, world: World) -> Preregistration | None:
@@ -324,7 +337,7 @@ def open_study(
             splits=splits_of(world.benchmark.cases, seeds=study.seeds, folds=study.folds),
             model=recorded,
             embedder_name=embedder.name if embedder else configured,
-            digest=digest(study, model=recorded.digest, embedder=configured, questions=world.benchmark.digest),
+            digest=digest(study, model=recorded.digest, embedder=configured, **world.identities),
         )
 
 

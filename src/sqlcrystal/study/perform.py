@@ -119,7 +119,7 @@ class Performer:
         prefix = (unit.question.database, *(card.text for card in cards))
         gate = self._gate(unit)
         repair = (self._source_name(unit), *gate) if gate else ()
-        asked = (*as_asked(unit.question), self._solver_name(unit), self._sample(unit, memory))
+        asked = (*as_asked(self._explained(unit, unit.question)), self._solver_name(unit), self._sample(unit, memory))
         return UnitWork(prefix, (*prefix, *asked, *repair))
 
     # ── the stages ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -127,8 +127,14 @@ class Performer:
     def _answer(self, unit: Unit, memory: pipeline.Memory, finished: FinishedCollections) -> pipeline.Answer:
         database = self.world.database(unit.question.database)
         reading = self._read(unit, memory, finished)
-        answer = pipeline.answer(reading.question, memory=memory, solver=self._solver(unit, memory), database=database)
+        question = self._explained(unit, reading.question)
+        answer = pipeline.answer(question, memory=memory, solver=self._solver(unit, memory), database=database)
         return _with_calls(reading, answer)
+
+    def _explained(self, unit: Unit, question: Question) -> Question:
+        """Put the study's definitions beside a question, where its arm shows them; no collection is made with them."""
+        shown = bool(unit.arm) and not unit.collects and self._planned(unit).arm.definitions
+        return pipeline.explain(question, self.world.meant(question)) if shown else question
 
     def _read(self, unit: Unit, memory: pipeline.Memory, finished: FinishedCollections) -> Reading:
         """Read a unit's question after the turns before it, each read and answered as the unit's arm would."""
@@ -155,7 +161,7 @@ class Performer:
         database = self.world.database(unit.question.database)
         reading = self._read(unit, memory, finished)
         served = pipeline.serve(
-            reading.question,
+            self._explained(unit, reading.question),
             memory=memory,
             solver=self._solver(unit, memory),
             source=self._source(unit, "engine"),

@@ -1,7 +1,9 @@
 """The common part of all arms: questions, databases, the oracle, and stages that do each piece of work once."""
 
-from collections.abc import Sequence
-from typing import TypeAlias
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 from sqlcrystal.benchmarks.cases import Benchmark
 from sqlcrystal.benchmarks.catalogue import GENERATED, instances, load_asked, with_instances
@@ -9,12 +11,16 @@ from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.benchmarks.query_log import logged
 from sqlcrystal.config import StudyFile
 from sqlcrystal.databases import open_database
-from sqlcrystal.errors import ModelError, RecordingMiss
+from sqlcrystal.errors import ConfigError, DataError, ModelError, RecordingMiss
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Check, Database, Solver, Source, Writer
+from sqlcrystal.querylog.definitions import Defined, read_definitions
+from sqlcrystal.querylog.readers import read_file
 from sqlcrystal.scoring.judge import check_files
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.following import PastTurn, Reading
+from sqlcrystal.telling.expressions import statement_of
+from sqlcrystal.telling.terms import Glossary, Meant
 from sqlcrystal.types import (
     Admitted,
     Attempt,
@@ -173,11 +179,41 @@ class MemoryWithout:
         return self._memory.arrange(retrieved)
 
 
+class StudyDefinitions(NamedTuple):
+    """The definitions that a study names, and the digest of their file; none where it names no file."""
+
+    place: str = ""
+    digest: str = ""
+    defined: tuple[Defined, ...] = ()
+
+    @classmethod
+    def of(cls, file: Path | None, databases: Mapping[str, str]) -> "StudyDefinitions":
+        """Read the file, which names the database of each definition."""
+        if file is None:
+            return cls()
+        text = read_file(file)
+        defined = tuple(read_definitions(text, file.name))
+        for each in defined:
+            if each.database not in databases:
+                raise ConfigError.unknown(f"{file.name}:{each.line}: database", each.database, databases)
+        return cls(file.name, hashlib.sha256(text.encode()).hexdigest(), defined)
+
+    def glossary(self, database: Database) -> Glossary:
+        """Gather the definitions of a database, each of which must run."""
+        own = [each for each in self.defined if each.database == database.name]
+        for each in own:
+            execution = database.execute(statement_of(each.definition, database.dialect))
+            if isinstance(execution, Failure):
+                raise DataError(f"{self.place}:{each.line}: {execution.kind}: {execution.message}")
+        return Glossary((CardId(f"{self.place}:{each.line}"), each.definition) for each in own)
+
+
 class World:
     """The benchmark as a study meets it; gold stays in its oracle and comes out as bits."""
 
-    def __init__(self, benchmark: Benchmark, *, check: str, timeout: float) -> None:
+    def __init__(self, benchmark: Benchmark, *, check: str, timeout: float, definitions: Path | None = None) -> None:
         """Look for the database files; each is opened on first use."""
+        self.definitions = StudyDefinitions.of(definitions, benchmark.locations)
         check_files({name: benchmark.locations[name] for name in benchmark.databases})
         self.benchmark = benchmark
         self.timeout = timeout
@@ -185,17 +221,30 @@ class World:
         self.oracle = GoldOracle(benchmark.cases, self.database, check=check, instances_of=further)
         self._cases = {case.question.key: case for case in benchmark.cases}
         self._opened: SingleFlight[str, RememberedDatabase] = SingleFlight()
+        self._glossaries: SingleFlight[str, Glossary] = SingleFlight()
         self._open: list[RememberedDatabase] = []
 
     @classmethod
     def of(cls, study: StudyFile) -> "World":
         """Open the world that a study file describes."""
         benchmark = with_instances(load_asked(study.asked), study.check, study.rule)
-        return cls(benchmark, check=study.check, timeout=study.timeout)
+        definitions = Path(study.definitions) if study.definitions else None
+        return cls(benchmark, check=study.check, timeout=study.timeout, definitions=definitions)
+
+    @property
+    def identities(self) -> dict[str, str]:
+        """Name the questions, and the definitions where there are any."""
+        told = {"definitions": self.definitions.digest} if self.definitions.digest else {}
+        return {"questions": self.benchmark.digest, **told}
 
     def database(self, name: str) -> RememberedDatabase:
         """A database by name, opened once."""
         return self._at(self.benchmark.locations[name], name)
+
+    def meant(self, question: Question) -> tuple[Meant, ...]:
+        """Give the definitions of a question's terms; all of its database are run once, and one that fails is told."""
+        name = question.database
+        return self._glossaries.get(name, lambda: self.definitions.glossary(self.database(name))).found(question.text)
 
     def logged(self, question: Question, share: float) -> str:
         """Give the query that a log holds for a question: its gold, or of a share one that is wrong or stale."""

@@ -254,6 +254,8 @@ def answer_lines(
         yield f"read as: {visible(answer.question)}"
     yield visible(answer.sql) if answer.sql else "the reply held no SQL"
     yield from word_lines(answer.words, answer.unasked)
+    for used in answer.definitions:
+        yield f"as defined: {visible(used.name)} is {visible(used.sql)}"
     yield ""
     if answer.error:
         yield f"it does not run: {visible(answer.error)}"

@@ -11,7 +11,7 @@ from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.interfaces.cli.options import ApiKeyEnv, Json
 from sqlcrystal.interfaces.cli.output import print_json, print_lines, print_table
 
-recording_app = typer.Typer(help="Recordings of model calls: stats, merge, prune, export, verify.")
+recording_app = typer.Typer(help="Recorded model calls: stats, merge, prune, export, verify.")
 
 Source = Annotated[Path, typer.Argument(help="A recording: a working .sqlite or a shipped .jsonl.xz.")]
 

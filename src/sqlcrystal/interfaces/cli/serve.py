@@ -7,14 +7,16 @@ import typer
 
 from sqlcrystal.config import TEAM_FILE
 from sqlcrystal.errors import ConfigError
-from sqlcrystal.interfaces.cli.options import MODULES_OF_SERVER, Json, Where, need, opened_crystal
+from sqlcrystal.interfaces.cli.options import MODULES_OF_SERVER, Json, Model, Where, need, opened_crystal
 from sqlcrystal.interfaces.cli.output import print_json, print_lines
 
 token_app = typer.Typer(help="Access tokens of the service: make, list and revoke them.")
 
 Settings = Annotated[Path, typer.Option("--config", help="The settings of the team.")]
-Database = Annotated[str | None, typer.Option("--db", help="Without settings: a database by URL or path.")]
-Model = Annotated[str | None, typer.Option("--model", help="Without settings: a model by name or URL.")]
+Database = Annotated[
+    str | None,
+    typer.Option("--db", help="Without settings: a database by URL or path; by default those asked before."),
+]
 StorePlace = Annotated[
     str | None, typer.Option("--store", envvar="SQLCRYSTAL_STORE", help="Without settings: a file, or postgresql://…")
 ]

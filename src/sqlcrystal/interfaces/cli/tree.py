@@ -20,6 +20,7 @@ MODULES = {
     "queue": "ask",
     "learn": "learn",
     "cards": "cards",
+    "definitions": "definitions",
     "value": "value",
     "test": "value",
     "forget": "value",
@@ -76,6 +77,24 @@ class LazyGroup(TyperGroup):
                     (name.ljust(longest), said) for name, said in helps.items() if (name in RESEARCH) is researchers
                 ]
                 formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Name the address of the documentation, where the project's metadata has one."""
+        address = _documentation()
+        if address:
+            formatter.write(f"\nDocumentation: {address}\n")
+
+
+def _documentation() -> str:
+    """Read the address that `[project.urls]` gave the installed package; empty before there is one."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        named: list[str] = metadata("sqlcrystal").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return ""
+    addresses = dict(each.split(", ", 1) for each in named)
+    return addresses.get("Documentation", "")
 
 
 app = typer.Typer(

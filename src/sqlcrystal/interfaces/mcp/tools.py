@@ -12,15 +12,25 @@ from mcp.types import ToolAnnotations
 from msgspec import Struct
 from pydantic import Field, TypeAdapter
 
+from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.errors import EXPECTED
 from sqlcrystal.interfaces.server.schemas import listed, model_of
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.measurement.live import MATTERS_PP
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.crystal import Crystal
-from sqlcrystal.serving.documents import CardDocument, DatabaseState, Rejection, Result, Ruling, WaitingAnswer
+from sqlcrystal.serving.documents import (
+    CardDocument,
+    DatabaseState,
+    DefinitionDocument,
+    Rejection,
+    Result,
+    Ruling,
+    WaitingAnswer,
+)
 from sqlcrystal.serving.lift import SMALLEST_EFFECT_PP
 from sqlcrystal.serving.value import Value
+from sqlcrystal.types import CardStatus
 from sqlcrystal.version import __version__
 
 Identify = Callable[[Context], Crystal]
@@ -44,6 +54,7 @@ Anyway = Annotated[
     bool, Field(description="Also where a near card gives other rows: set it once the person has said that both hold.")
 ]
 
+Expression = Annotated[str, Field(description="One expression, such as status = 'A' AND closed IS NULL; no query.")]
 Picked = Annotated[int, Field(ge=1, le=2, description="The number of the reading: ask the person, do not choose.")]
 
 
@@ -84,6 +95,13 @@ def _add_reading(server: MCPServer, work: Work, identify: Identify) -> None:
         door = identify(context)
         found = await work.read(lambda: door.cards_search(text, database, limit=limit))
         return [CardDocument.of(neighbour.card) for neighbour in found]
+
+    @_tool(server, READS, gives=listed(DefinitionDocument))
+    async def list_definitions(context: Context, database: Database = None) -> list[DefinitionDocument]:
+        """The terms that people of this database defined, with the SQL expression of each."""
+        door = identify(context)
+        found = await work.read(lambda: door.definitions(door.database(database), status=CardStatus.ACTIVE))
+        return list(map(DefinitionDocument.of, found))
 
     @_tool(server, READS, gives=listed(Value))
     async def value(
@@ -130,6 +148,15 @@ def _add_judging(server: MCPServer, work: Work, identify: Identify) -> None:
         ruling = await work.write(lambda: door.pick(answer_id, reading, note=note, anyway=anyway))
         work.count_verdict(ruling)
         return ruling
+
+    @_tool(server, WRITES, gives=model_of(DefinitionDocument))
+    async def define(
+        term: str, sql: Expression, context: Context, meaning: str = "", database: Database = None
+    ) -> DefinitionDocument:
+        """Define a term in the name of the person you act for: it is told with every question in which it stands."""
+        door = identify(context)
+        name = await work.read(lambda: door.database(database, Scope.MANAGE))
+        return DefinitionDocument.of(await work.run(name, lambda: door.define(term, sql, name, meaning=meaning)))
 
     @_tool(server, WRITES, gives=model_of(Rejection))
     async def reject(answer_id: str, context: Context, note: str = "", sql: str = "") -> Rejection:

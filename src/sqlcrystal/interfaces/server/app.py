@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI, Request
 from starlette.responses import JSONResponse, Response
 
-from sqlcrystal.interfaces.server import api, chat
+from sqlcrystal.interfaces.server import api, chat, definitions
 from sqlcrystal.interfaces.server.access import Door, recognised
 from sqlcrystal.interfaces.server.errors import add_errors, retry_after, status_and_line
 from sqlcrystal.interfaces.server.gate import Gate
@@ -61,7 +61,7 @@ def make_app(crystal: "Crystal", settings: ServerSettings | None = None) -> Fast
     rate = RateLimit(settings.requests_per_minute)
     app.add_middleware(Gate, recognise=recognise, rate=rate, metrics=metrics, on_bug=_of_bug)
     add_errors(app, _reply)
-    for router in (*api.ROUTERS, chat.router):
+    for router in (*api.ROUTERS, definitions.definitions, chat.router):
         app.include_router(router)
     _add_pages(app)
 

@@ -35,6 +35,7 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     tiles = property(lambda self: self.table.tiles)
     measures = property(lambda self: self.table.measures)
     row_words = property(lambda self: self.table.row_words)
+    in_short = property(lambda self: self.table.in_short)
     pages, first = 1, 1
 
 

@@ -32,6 +32,9 @@ class Size(NamedTuple):
 
 SIZES = (Size(720, 220, 28, "at-desk"), Size(332, 112, 13, "on-phone"))
 BAR_HEIGHT = 24
+FOOT = 0.15
+"""So much of its height a line keeps above an axis that does not begin at 0, where the break stands and says so."""
+LETTER = 8
 
 
 def charts(columns: Sequence[str], rows: Sequence[Row], *, truncated: bool) -> dict[str, Markup]:
@@ -128,8 +131,9 @@ def _line(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
     values = [[float(row[at] or 0) for row in rows] for at in measures]
     low, high = min(map(min, values)), max(map(max, values))
     head = 24 if len(names) > 1 else 8
-    frame = Frame(size, height=260, left=72, head=head, low=low, high=high, steps=len(rows) - 1)
-    parts = [*frame.grid(), *frame.ends(_short(rows[0][label], 16), _short(rows[-1][label], 16))]
+    foot = max(0.0, low - FOOT * (high - low)) if low > 0 else low
+    frame = Frame(size, height=260, left=72, head=head, low=foot, high=high, steps=len(rows) - 1)
+    parts = [*frame.grid(), *frame.under([_short(row[label], 16) for row in rows])]
     for number, series in enumerate(values):
         points = " ".join(f"{frame.across(place):.1f},{frame.down(value):.1f}" for place, value in enumerate(series))
         parts.append(Markup('<polyline class="line{}" points="{}"/>').format(number, points))
@@ -137,7 +141,7 @@ def _line(size: Size, columns: Sequence[str], rows: Sequence[Row], label: int, m
         told = [(name, row[at]) for name, at in zip(names, measures, strict=True)]
         marks = [(number, series[place]) for number, series in enumerate(values)] if len(rows) <= MOST_DOTS else []
         parts.append(frame.spot(place, str(row[label]), told, marks))
-    if low > 0 or high < 0:
+    if foot > 0 or high < 0:
         parts.append(frame.broken())
     if len(names) > 1:
         parts += _legend(size, names, left=72)
@@ -241,6 +245,15 @@ class Frame(NamedTuple):
             )
             for tick in _ticks(self.low, self.high)
         ]
+
+    def under(self, labels: Sequence[str]) -> list[Markup]:
+        """Tell what stands under each step, where all fit side by side, or else under the first and the last."""
+        room = self.across(1) - self.across(0)
+        if any(LETTER * (len(label) + 1) > room for label in labels):
+            return self.ends(labels[0], labels[-1])
+        text = Markup('<text class="muted" x="{:.1f}" y="{}" text-anchor="middle">{}</text>')
+        inner = [text.format(self.across(step), self.height - 12, labels[step]) for step in range(1, len(labels) - 1)]
+        return [*self.ends(labels[0], labels[-1]), *inner]
 
     def ends(self, first: str, last: str) -> list[Markup]:
         """Tell what stands under the first and the last step."""

@@ -1,5 +1,6 @@
 """The pages as one piece: login, static files, errors, and the routers of the rest."""
 
+from http.client import responses
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Form, Request
@@ -30,6 +31,7 @@ def add_pages(app: FastAPI) -> None:
         pages_ask,
         pages_bank,
         pages_card,
+        pages_definitions,
         pages_demo,
         pages_learn,
         pages_queue,
@@ -45,6 +47,7 @@ def add_pages(app: FastAPI) -> None:
     asking = (pages_ask, pages_verdicts, pages_rows, pages_queue, pages_learn)
     for module in (
         *asking,
+        pages_definitions,
         pages_bank,
         pages_revoke,
         pages_card,
@@ -65,12 +68,13 @@ def wants_page(request: Request) -> bool:
 
 def error_page(request: Request, status: int, detail: object) -> Response:
     """Tell what went wrong, and where to go on."""
+    said = str(detail)
     return page(
         request,
         "error.html",
         status=status,
         title=TITLES.get(status, "Not done"),
-        detail=str(detail),
+        detail="" if said == responses.get(status) else said,  # which says no more than the title
         hint=HINTS.get(status, ""),
     )
 

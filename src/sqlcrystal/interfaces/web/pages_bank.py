@@ -67,6 +67,7 @@ def listed(door: Door, database: str, chosen: dict[str, str], number: int = 1) -
     number = min(number, pages)
     return {
         "total": len(rows),
+        "defined": len(door.definitions(database, status=CardStatus.ACTIVE)),
         "cards": rows[(number - 1) * PAGE_CARDS : number * PAGE_CARDS],
         "search": chosen["search"],
         "filtered": any(chosen[key] for key in ("status", "signal", "by")),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
@@ -13,7 +14,7 @@ from sqlcrystal.interfaces.server.api import Id
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.differences import changed_lines, side_by_side
 from sqlcrystal.interfaces.web.rendering import databases_of, fragment, page, waiting_in
-from sqlcrystal.interfaces.web.text import pretty_sql
+from sqlcrystal.interfaces.web.text import pretty_sql, schema_names
 from sqlcrystal.serving.documents import CardDocument, document
 from sqlcrystal.serving.stories import CardStory
 from sqlcrystal.types import CardStatus
@@ -28,6 +29,9 @@ async def card_page(request: Request, card_id: Id, door: Door, work: Working, ed
     """A card: what changed, who vouched, what it did, what the model sees of it."""
     story = await work.read(lambda: door.card_story(card_id))
     database = story.entry.card.database
+    if story.entry.card.definition is not None:
+        there = urlencode({"database": database})
+        return RedirectResponse(f"/bank/definitions?{there}#{card_id}", status_code=303)
     waiting = await work.read(lambda: len(waiting_in(door, database)))
     return page(
         request,
@@ -84,6 +88,7 @@ def _card_values(story: CardStory) -> dict[str, Any]:
     return {
         "card": {**document(CardDocument.of(card)), "text": card.text, "detail": card.admission.detail},
         "card_sql": after,
+        "names": schema_names(story.tables),
         "first_attempt": before if changed else "",
         "right_at_once": bool(first) and not changed,
         "lines": changed_lines(before, after) if changed else [],

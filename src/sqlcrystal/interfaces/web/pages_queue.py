@@ -52,6 +52,7 @@ async def queue_page(
             "total": len(every),
             "chosen_by_chance": sum(item.audit for item in every),
             "from_log": sum(item.uses > 0 for item in every),
+            "proposed_terms": len(door.definition_proposals(name)),
             **_list(shown, address),
             **looked_at,
             **_links(shown, address, looked_at),

@@ -37,7 +37,7 @@ async def preview(
     def read() -> dict[str, Any]:
         name = door.database(database or None, Scope.MANAGE)
         found = door.revoke(database=name, preview=True, **_given(which))
-        cards = [card for card in door.cards(name) if card.id in set(found.revoked)]
+        cards = [card for card in (*door.cards(name), *door.definitions(name)) if card.id in set(found.revoked)]
         return {**_common(door, name), **_leaned(found), "cards": cards}
 
     values = await work.read(read)

@@ -85,7 +85,11 @@ def _shown(door: Door, value: "Value") -> dict[str, Any]:
     judged = door.judged(value.database)
     told = [figure for figure in figures(value) if figure.figure != UNKNOWN]
     known = {str(card.id): card for card in door.cards(value.database)}
-    held = f"Held out: {share:.0%} of questions." if share else "No questions are held out, so no lift can be measured."
+    held = (
+        f"Held out: {100 * share:g} % of questions."
+        if share
+        else "No questions are held out, so no lift can be measured."
+    )
     return {
         "database": value.database,
         "share_words": held,
@@ -95,6 +99,7 @@ def _shown(door: Door, value: "Value") -> dict[str, Any]:
         "open": [figure for figure in figures(value) if figure.figure == UNKNOWN],
         "measured": bool(share),
         "choices": door.measuring(value.database),
+        "cut": any(look.high_pp > _frame(looks)[1] or look.low_pp < _frame(looks)[0] for look in looks),
         "chart": both_sizes(lambda size: _chart(size, looks)) if len(looks) > 1 else None,
         "right_chart": both_sizes(lambda size: _right_chart(size, judged)) if len(judged) > 1 else None,
         "rate_words": verdict_rates(value),
@@ -148,9 +153,14 @@ def _look_words(look: "Look") -> str:
     return f"{look.lift_pp:+.1f} ({look.low_pp:+.1f} to {look.high_pp:+.1f})"
 
 
-def _chart(size: Size, looks: "list[Look]") -> Markup:
+def _frame(looks: "list[Look]") -> tuple[float, float]:
+    """Tell from which to which lift the drawing goes."""
     later = looks[len(looks) // CERTAIN_FROM :]
-    low, high = min(-1.0, *(look.low_pp for look in later)), max(1.0, *(look.high_pp for look in later))
+    return min(-1.0, *(look.low_pp for look in later)), max(1.0, *(look.high_pp for look in later))
+
+
+def _chart(size: Size, looks: "list[Look]") -> Markup:
+    low, high = _frame(looks)
     first, most = looks[0].verdicts, looks[-1].verdicts
     size = size._replace(width=1160 if size.shown == "at-desk" else size.width)
     frame = Frame(size, height=HEIGHT, left=LEFT, head=12, low=low, high=high, steps=max(1, most - first))

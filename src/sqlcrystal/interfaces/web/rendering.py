@@ -68,7 +68,7 @@ def environment() -> Environment:
         show_cell=show_cell,
         heading=heading,
         state_words=lambda state: STATES.get(str(state), str(state)),
-        signal_words=lambda signal: SIGNALS.get(str(signal), str(signal)),
+        signal_words=signal_words,
         day=day,
         fresh=False,
         editing=False,
@@ -79,6 +79,11 @@ def environment() -> Environment:
         formats=(("tsv", "TSV"), ("csv", "CSV"), ("md", "Markdown"), ("json", "JSON")),
     )
     return made
+
+
+def signal_words(signal: str) -> str:
+    """Say how a card or verdict was vouched for."""
+    return SIGNALS.get(str(signal), str(signal))
 
 
 def day(moment: str) -> str:

@@ -71,7 +71,7 @@ class TableView(Struct, frozen=True, kw_only=True):
         ranked = sorted(((float(row[1] or 0), row[0]) for row in self.rows), key=lambda pair: -pair[0])
         if len(ranked) < 2 or ranked[0][0] == ranked[1][0] or not isinstance(ranked[0][1], str):
             return ""
-        return f"{ranked[0][1]} has the most {heading(self.columns[1])}, {number_words(ranked[0][0])}"
+        return f"{ranked[0][1]} has the highest {heading(self.columns[1])}, {number_words(ranked[0][0])}"
 
     @property
     def tiles(self) -> list[Tile]:
@@ -85,6 +85,11 @@ class TableView(Struct, frozen=True, kw_only=True):
             if isinstance(value, int | float) and is_measure(name, [value])
         ]
         return told if len(told) == len(self.columns) else []
+
+    @property
+    def in_short(self) -> str:
+        """Give a single figure itself, and of more the number of rows."""
+        return f"gives {self.tiles[0].figure}" if len(self.tiles) == 1 else self.row_words
 
     @property
     def row_words(self) -> str:

@@ -13,6 +13,7 @@ from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
 from sqlcrystal.interfaces.web.charts import charts
 from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
+from sqlcrystal.interfaces.web.rendering import signal_words
 from sqlcrystal.interfaces.web.tables import holds_page, rows_in_words, table_of
 from sqlcrystal.interfaces.web.text import (
     complained_of,
@@ -27,7 +28,7 @@ from sqlcrystal.serving.answers import sureness
 from sqlcrystal.serving.demo import WITH_OTHER_CARDS, WITHOUT_CARDS, WITHOUT_PROFILE
 from sqlcrystal.serving.documents import PastAnswer
 from sqlcrystal.serving.stories import AnswerStory, CardInUse
-from sqlcrystal.types import Episode, Failure, Rows
+from sqlcrystal.types import Cell, Episode, Failure, Rows
 
 PLAYED_BACK = {
     WITHOUT_CARDS: "The recording has no reply with these cards; this is the one the model gave without them.",
@@ -35,6 +36,8 @@ PLAYED_BACK = {
     WITHOUT_PROFILE: "Recorded for the schema alone, without a look at what the columns hold.",
 }
 """What a person should know of a reply that stands in for another."""
+MOST_NAMED = 4
+"""So many columns are named in a sentence."""
 
 
 class Step(Struct, frozen=True):
@@ -91,6 +94,7 @@ class AnswerView:
         self.cards = [_used_card(used) for used in story.cards]
         self.exchanged = story.exchanged
         self.told = story.told
+        self.definitions = story.definitions
         # An answer is shown to those who may ask, and in the queue to those who may judge it.
         scope = Scope.JUDGE if story.may_judge else Scope.ASK
         self.table = table_of(door, story, scope, page)
@@ -111,6 +115,7 @@ class AnswerView:
     tiles = property(lambda self: self.table.tiles)
     measures = property(lambda self: self.table.measures)
     row_words = property(lambda self: self.table.row_words)
+    in_short = property(lambda self: self.table.in_short)
     rows_kept = property(lambda self: self.table.kept)
 
     @property
@@ -119,12 +124,14 @@ class AnswerView:
         if self.error:
             return "This SQL did not run, so there is no answer." if self.sql else "The model wrote no SQL."
         if not self.row_count:
-            return "Nothing fits: the query ran and found no rows."
+            return "It ran and found nothing: 0 rows."
         if self.row_count == 1 and len(self.columns) == 1 and self.rows:
             return f"The answer is {show_cell(self.rows[0][0], measure=self.measures[0]).text}."
         if leader := self.table.leader:
             return f"{rows_in_words(self.row_count)}; {leader}."
-        columns = [heading(column) for column in self.columns[:4]]
+        columns = [heading(column) for column in self.columns[:MOST_NAMED]]
+        if self.row_count == 1 and self.rows:
+            columns = [f"{name} {_in_a_sentence(cell)}" for name, cell in zip(columns, self.rows[0], strict=False)]
         more = " and more" if len(self.columns) > len(columns) else ""
         return f"{rows_in_words(self.row_count)}: {', '.join(columns)}{more}."
 
@@ -154,7 +161,13 @@ class AnswerView:
     @property
     def sound(self) -> bool:
         """Tell whether nothing speaks against confirming it at once."""
-        return bool(self.row_count) and not self.error and not self.repaired and not self.asked_first
+        settled = not self.repaired and not self.asked_first and not self.read_in_two_ways
+        return bool(self.row_count) and not self.error and settled
+
+    @property
+    def read_in_two_ways(self) -> bool:
+        """Tell whether a person has yet to say which of two readings they mean."""
+        return self.open and self.proposal is not None and self.proposal.reads_otherwise
 
     @cached_property
     def corrected_lines(self) -> list[DiffLine]:
@@ -292,7 +305,11 @@ class AnswerView:
         if self.verdict is None:
             return ""
         mine = self.verdict.by == self.person
-        who = "you" if mine and self.verdict.signal == "user" else f"{self.verdict.by} ({self.verdict.signal})"
+        who = (
+            "you"
+            if mine and self.verdict.signal == "user"
+            else f"{self.verdict.by} ({signal_words(self.verdict.signal)})"
+        )
         said = f"{self.state.capitalize()} by {who}."
         if self.card:
             return f"{said} Card {self.card[:8]} is in the bank."
@@ -312,6 +329,11 @@ class AnswerView:
             return "This answer was given without cards, as was asked."
         share = f"{100 * self._record.share:g} % of questions"
         return f"This answer was given without cards, to measure what they are worth ({share})."
+
+
+def _in_a_sentence(value: Cell) -> str:
+    shown = show_cell(value)
+    return f"{shown.text}…" if shown.rest else shown.text
 
 
 def _turn(past: PastAnswer) -> dict[str, str]:

@@ -26,7 +26,7 @@ from sqlcrystal.study.report.wording import (
 
 CHOOSING = ("retriever", "k")
 """The factors that decide which cards of a bank are shown."""
-ALIKE = ("source", "admission", "writer", "correspondence", "bank", "passes", "solver")
+ALIKE = ("source", "admission", "writer", "correspondence", "bank", "passes", "solver", "definitions")
 
 
 def shown_windows(facts: Facts, finding: Finding) -> Windows | None:

@@ -15,6 +15,8 @@ FACTOR_ROWS = {
     "Correspondence": ("correspondence",),
     "Solver": ("solver",),
 }
+DEFINITIONS = {"Definitions": ("definitions",)}
+"""A factor of few studies, told where an arm changes it."""
 SETTING_NAMES = {
     "transfer": "held-out transfer",
     "dialogue": "held-out, read after the turns before",
@@ -39,7 +41,8 @@ def instantiation(facts: Facts) -> Body | None:
     for arm in facts.arms.values():
         changed[arm.factor].append(arm.name)
     rows = []
-    for name, factors in FACTOR_ROWS.items():
+    told = FACTOR_ROWS | (DEFINITIONS if any(arm.definitions for arm in facts.arms.values()) else {})
+    for name, factors in told.items():
         default = "; ".join(WORDS[factor](str(getattr(facts.default, factor))) for factor in factors)
         rows.append((name, default, ", ".join(arm for factor in factors for arm in changed[factor]) or NONE))
     settings = dict.fromkeys(row.setting for row in facts.ledger.outcomes)

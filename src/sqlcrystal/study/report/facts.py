@@ -29,7 +29,18 @@ from sqlcrystal.measurement.ratio import (
 from sqlcrystal.measurement.statistics import Equivalence, check_method, equivalence
 from sqlcrystal.types import CardId
 
-FACTORS = ("source", "admission", "writer", "retriever", "k", "correspondence", "bank", "solver", "passes")
+FACTORS = (
+    "source",
+    "admission",
+    "writer",
+    "retriever",
+    "k",
+    "correspondence",
+    "bank",
+    "solver",
+    "passes",
+    "definitions",
+)
 PAPERS_METHOD = "two-stage"
 Wanted = dict[str, object]
 """Factor values that differ from the default's; a tuple lists alternatives."""
@@ -82,7 +93,15 @@ class Facts:
     def bare_with(self, solver: str) -> Arm | None:
         """The arm without memory under a solver."""
         return next(
-            (arm for arm in self.arms.values() if not arm.remembers and arm.solver == solver and self.rows(arm)), None
+            (
+                arm
+                for arm in self.arms.values()
+                if not arm.remembers
+                and arm.solver == solver
+                and arm.definitions == self.default.definitions
+                and self.rows(arm)
+            ),
+            None,
         )
 
     def planned(self, **wanted: object) -> Arm | None:

@@ -122,6 +122,7 @@ WORDS: dict[str, Callable[[str], str]] = {
     ),
     "bank": _bank,
     "solver": lambda value: SOLVERS[value].summary if value in SOLVERS else value.replace("-", " "),
+    "definitions": lambda value: "definitions beside the question" if value == str(True) else "no definitions",
     "passes": lambda value: plural(int(value), "collection pass").replace("passs", "passes"),
 }
 
@@ -132,7 +133,10 @@ def described(facts: Facts, arm: Arm) -> str:
         kept = ("source", "admission", "writer", "retriever", "k")
         return "; ".join(WORDS[factor](str(getattr(arm, factor))) for factor in kept)
     if not arm.remembers:
-        return "no cards" if arm.solver == facts.default.solver else f"no cards; {WORDS['solver'](arm.solver)}"
+        also = [
+            factor for factor in ("solver", "definitions") if getattr(arm, factor) != getattr(facts.default, factor)
+        ]
+        return "; ".join(["no cards", *(WORDS[factor](str(getattr(arm, factor))) for factor in also)])
     changed = [factor for factor in FACTORS if getattr(arm, factor) != getattr(facts.default, factor)]
     return "; ".join(WORDS[factor](str(getattr(arm, factor))) for factor in changed)
 

@@ -53,7 +53,7 @@ function usedCards(cards) {
     find("code", item).textContent = card.id.slice(0, 8);
     find(".near", item).textContent = `near ${card.score.toFixed(2)}`;
     find(".about", item).textContent = `“${card.question}”`;
-    find(".note", item).textContent = `vouched for by ${card.by} (${card.signal})`;
+    find(".note", item).textContent = `vouched for by ${card.by}`;
     list.append(item);
   }
 }
