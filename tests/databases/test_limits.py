@@ -1,5 +1,6 @@
 """Nothing outlives its limits: time, memory and rows, and no innocent statement pays for a bomb beside it."""
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -97,7 +98,7 @@ def test_a_statement_that_the_server_goes_on_running_is_named(mysql_url: str) ->
     database.close()
     assert isinstance(result, Failure)
     assert result.kind is FailureKind.TIMEOUT
-    assert "the server still runs it (connection" in result.message
+    assert re.search(r"the server (?:still runs|may still run) it \(connection \d+\)", result.message)
 
 
 LONG_MESSAGES = {
@@ -254,7 +255,7 @@ def test_a_statement_that_postgres_goes_on_running_is_named(postgres_url: str) -
     database.close()
     assert isinstance(result, Failure)
     assert result.kind is FailureKind.TIMEOUT
-    assert "the server still runs it (backend" in result.message
+    assert re.search(r"the server (?:still runs|may still run) it \(backend \d+\)", result.message)
 
 
 def test_waiting_for_a_duckdb_process_is_part_of_a_statements_time(duckdb_url: str) -> None:

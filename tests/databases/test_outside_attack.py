@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -56,7 +57,7 @@ def wrong_with(database: Database, canaries: Canaries, sql: str) -> list[str]:
         late = time.perf_counter() - start > LATE and is_late(database, sql, limit=LIMIT, late=LATE)
     except Exception as error:
         return [f"untyped {type(error).__name__}: {error}"]
-    named = isinstance(result, Failure) and "the server still runs it" in result.message
+    named = isinstance(result, Failure) and re.search(r"the server (?:still runs|may still run) it", result.message)
     heard = canaries.sung(ENDS_AT_LAST) if named else canaries.sung()
     return ["late"] * late + [f"told {name}" for name in canaries.told(result)] + heard
 

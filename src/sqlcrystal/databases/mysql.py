@@ -134,23 +134,31 @@ class MysqlLock:
         connection.rollback()
         connection.query("DO RELEASE_ALL_LOCKS()")
 
-    def end(self, connection: Any, url: sa.URL) -> str | None:
-        """Hang up, kill the session from another one, and look whether it goes on."""
+    def abandon(self, connection: Any) -> int:
+        """Hang up; the server calls a session a thread."""
         thread = int(connection.thread_id())
         connection.abandon()
+        return thread
+
+    def session_named(self, number: int) -> str:
+        """Name it as the process list does."""
+        return f"connection {number}"
+
+    def end(self, session: int, url: sa.URL) -> bool:
+        """Kill the session from another one, and look whether it goes on."""
         with suppress(pymysql.MySQLError, OSError):
             other = BoundedConnection(
                 **_parameters(url), connect_timeout=1, read_timeout=1, write_timeout=1, autocommit=True
             )
             try:
                 with suppress(pymysql.MySQLError):  # it may have ended meanwhile
-                    other.query(f"KILL CONNECTION {thread}")
+                    other.query(f"KILL CONNECTION {session}")
                 time.sleep(NAMING_SECONDS)
-                listed = f"SELECT ID FROM information_schema.PROCESSLIST WHERE ID = {thread}"
-                return f"connection {thread}" if _asked(other, listed) else None
+                listed = f"SELECT ID FROM information_schema.PROCESSLIST WHERE ID = {session}"
+                return bool(_asked(other, listed))
             finally:
                 other.close()
-        return None
+        return False
 
     def classify(self, error: Exception) -> FailureKind | None:
         """By error number."""

@@ -22,6 +22,7 @@ from sqlcrystal.types import FailureKind
 
 ROWS_PER_CHUNK = 64
 NAMING_SECONDS = 0.1
+CANCEL_SECONDS = 0.2
 # How the session must read and write: strings as the guard does, values as the tests know them.
 _PINNED = {
     "standard_conforming_strings": "on",
@@ -180,25 +181,32 @@ class PostgresLock:
         """Roll back, which undoes any setting, and drop advisory locks, which a rollback keeps."""
         connection.execute("ROLLBACK; SELECT pg_advisory_unlock_all()")
 
-    def end(self, connection: Any, url: sa.URL) -> str | None:
-        """Cancel, close, and look from another session whether the backend goes on."""
-        backend = connection.sqlcrystal_backend
+    def abandon(self, connection: Any) -> int:
+        """Cancel, which needs no room on the server, and close."""
         with suppress(psycopg.Error, OSError):
-            connection.cancel_safe(timeout=1.0)
+            connection.cancel_safe(timeout=CANCEL_SECONDS)
         with suppress(psycopg.Error, OSError):
             connection.close()
+        return int(connection.sqlcrystal_backend)
+
+    def session_named(self, number: int) -> str:
+        """Name it as pg_stat_activity does."""
+        return f"backend {number}"
+
+    def end(self, session: int, url: sa.URL) -> bool:
+        """Terminate the backend from another session, and look whether it goes on."""
         with suppress(psycopg.Error, OSError):
             other = psycopg.connect(**({"connect_timeout": 1} | _parameters(url)), autocommit=True)
             try:
-                other.execute("SELECT pg_terminate_backend(%s)", (backend,))
+                other.execute("SELECT pg_terminate_backend(%s)", (session,))
                 time.sleep(NAMING_SECONDS)
                 found = other.execute(
-                    "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'", (backend,)
+                    "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'", (session,)
                 ).fetchone()
-                return f"backend {backend}" if found else None
+                return found is not None
             finally:
                 other.close()
-        return None
+        return False
 
     def _check(self, connection: Any) -> None:
         """The server tells its clients when one of these changes, so that looking costs nothing."""

@@ -11,7 +11,8 @@ import os
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from threading import Timer
+from queue import Empty, SimpleQueue
+from threading import Thread, Timer
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -32,6 +33,8 @@ from sqlcrystal.types import Column, Execution, Failure, FailureKind, Rows, Tabl
 
 CONNECT_SECONDS = 10
 GRACE_SECONDS = 0.25
+TELLING_SECONDS = 0.3
+"""So long is a server awaited that has been told to end a session; it is told so even if it takes longer."""
 TOO_LONG = "the statement took too long"
 Stream = tuple[tuple[str, ...], Iterator[Any]]
 
@@ -67,8 +70,16 @@ class ServerLock(Protocol):
         """End the transaction and leave nothing behind in the session."""
         ...
 
-    def end(self, connection: Any, url: sa.URL) -> str | None:
-        """Hang up and end the statement on the server; the name under which it runs on, if it does."""
+    def abandon(self, connection: Any) -> int:
+        """Hang up on a statement, and give the number of its session."""
+        ...
+
+    def session_named(self, number: int) -> str:
+        """Name a session as the server's administrators do."""
+        ...
+
+    def end(self, session: int, url: sa.URL) -> bool:
+        """End a session from another one, and tell whether its statement runs on."""
         ...
 
     def classify(self, error: Exception) -> FailureKind | None:
@@ -199,10 +210,17 @@ class ServerDatabase:
         raise DatabaseError(f"database {self.name}: {_first_line(error)}") from None
 
     def _ended(self, connection: PoolProxiedConnection, kind: FailureKind, message: str) -> Failure:
-        """Give the connection up; a statement that even so runs on is named."""
-        still = self._lock.end(connection.driver_connection, self._url)
+        """Give the connection up, and name a statement that runs on even so, or may: a busy server is not awaited."""
+        session = self._lock.abandon(connection.driver_connection)
+        told: SimpleQueue[bool] = SimpleQueue()
+        Thread(target=lambda: told.put(self._lock.end(session, self._url)), daemon=True).start()
         connection.invalidate()
-        return Failure(kind, f"{message}; the server still runs it ({still})" if still else message)
+        try:
+            runs = "still runs" if told.get(timeout=TELLING_SECONDS) else ""
+        except Empty:
+            runs = "may still run"
+        name = self._lock.session_named(session)
+        return Failure(kind, f"{message}; the server {runs} it ({name})" if runs else message)
 
     def _finish(self, connection: PoolProxiedConnection, driver: Any, *, drop: bool) -> None:
         try:
