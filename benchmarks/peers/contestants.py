@@ -84,7 +84,8 @@ CONTESTANTS = {
         "",
         ("sqlcrystal",),
         (),
-        "`Crystal.ask` as shipped, `profile = true`; up to 5 cards; repair on the engine's signs within 3 rounds",
+        "`Crystal.ask` with every setting as it ships: the profile of the columns, up to 5 cards, the choice by agreement, "
+        "misspelt values mended",
         True,
     ),
 }

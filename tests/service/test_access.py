@@ -11,6 +11,8 @@ from fastapi.routing import iter_route_contexts
 from running_service import ASKED, Service, serving
 from sqlcrystal.interfaces.server.app import make_app
 from sqlcrystal.interfaces.server.gate import OPEN, OPEN_FOLDER
+from sqlcrystal.serving.definitions import proposal_of
+from sqlcrystal.types import Definition
 
 ASK, JUDGE, MANAGE, OWNER, ANYBODY, EVERYONE = "ask", "judge", "manage", "owner", "anybody", "everyone"
 MAY = {
@@ -37,6 +39,8 @@ class Door(NamedTuple):
 
 CHAT = {"model": "shop", "messages": [{"role": "user", "content": ASKED}]}
 LOG = "SELECT COUNT(*) FROM item;"
+TERMS = "term,sql,tables\nhardware good,kind = 'HW',item\n"
+TERM = {"database": "shop", "term": "hardware thing", "sql": "kind = 'HW'"}
 TOOL = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 DOORS = (
     Door("GET", "/health", EVERYONE),
@@ -66,6 +70,16 @@ DOORS = (
     Door("PATCH", "/api/cards/{card}", MANAGE, json={"status": "active"}),
     Door("DELETE", "/api/cards/{card}", MANAGE),
     Door("POST", "/api/cards/revoke", MANAGE, json={"database": "shop", "by": "nobody"}),
+    Door("GET", "/api/definitions?database=shop", ASK),
+    Door("POST", "/api/definitions", MANAGE, json=TERM),
+    Door("POST", "/api/definitions/import", MANAGE, json={"database": "shop", "text": TERMS}),
+    Door("GET", "/api/definitions/export?database=shop", MANAGE),
+    Door("GET", "/api/definitions/proposals?database=shop", JUDGE),
+    Door("POST", "/api/definitions/propose", MANAGE, json={"database": "shop"}),
+    Door("POST", "/api/definitions/proposals/{proposed}/confirm", JUDGE, json={}),
+    Door("POST", "/api/definitions/proposals/{proposed}/reject", JUDGE),
+    Door("GET", "/api/definitions/{defined}", ASK),
+    Door("PATCH", "/api/definitions/{defined}", MANAGE, json={"meaning": "goods"}),
     Door("GET", "/api/databases", ANYBODY),
     Door("GET", "/api/databases/shop/schema", ASK),
     Door("GET", "/api/tokens", "manage anywhere"),
@@ -87,6 +101,14 @@ DOORS = (
     Door("GET", "/queue/log", ANYBODY),
     Door("POST", "/queue/log", JUDGE, form={"database": "shop", "answer": "{answer}"}),
     Door("POST", "/queue/learn", MANAGE, form={"database": "shop"}, upload=LOG),
+    Door("GET", "/queue/definitions", "judge anywhere"),
+    Door("POST", "/queue/definitions", MANAGE, form={"database": "shop"}),
+    Door("POST", "/queue/definitions/{proposed}/reject", JUDGE),
+    Door("GET", "/bank/definitions", ANYBODY),
+    Door("POST", "/bank/definitions", MANAGE, form={**TERM, "term": "hardware piece"}),
+    Door("GET", "/bank/definitions/export?database=shop", MANAGE),
+    Door("POST", "/bank/definitions/import", MANAGE, form={"database": "shop"}, upload=TERMS),
+    Door("POST", "/bank/definitions/{defined}/disable", MANAGE),
     Door("GET", "/bank", ANYBODY),
     Door("POST", "/bank", MANAGE, form={"action": "disable", "database": "shop", "card": "{card}"}),
     Door("POST", "/bank/revoke", MANAGE, form={"database": "shop", "by": "nobody"}),
@@ -109,7 +131,11 @@ DOORS = (
     Door("GET", "/demo/near?question=x", "nobody"),
     Door("POST", "/demo/reset", "nobody"),
 )
-MAY |= {"nobody": set(), "manage anywhere": {"manage", "other", "owner"}}
+MAY |= {
+    "nobody": set(),
+    "judge anywhere": {"judge", "manage", "other", "owner"},
+    "manage anywhere": {"manage", "other", "owner"},
+}
 
 
 NUMBERS = itertools.count()
@@ -127,7 +153,7 @@ def new_name() -> str:
 
 
 def things(service: Service) -> dict[str, str]:
-    """An answer, a judged answer, one of two readings, a card and a token, all of the shop."""
+    """Two answers, one of them judged, a third of two readings, a card, a token, a definition and a proposal."""
     answer, judged = service.ask(), service.ask()
     with service.client() as client:
         card = client.post(f"/api/answers/{judged['id']}/confirm", json={}).json()["card"]
@@ -135,12 +161,17 @@ def things(service: Service) -> dict[str, str]:
         torn = client.post("/api/ask", json=asked).json()
         body = {"person": new_name(), "databases": ["shop"], "scopes": ["ask"]}
         spare = client.post("/api/tokens", json=body).json()["id"]
+        defined = client.post("/api/definitions", json={**TERM, "term": new_name()}).json()["id"]
+    meant = Definition(term=new_name(), sql="kind = 'HW'", tables=("item",))
+    (proposed,) = service.crystal.store.proposed_definitions.propose([proposal_of("shop", meant, origin="comment")])
     return {
         "answer": answer["id"],
         "judged": judged["id"],
         "torn": torn["id"],
         "card": card,
         "spare": spare,
+        "defined": defined,
+        "proposed": proposed.id,
         "path": "style.css",
         "ticket": "none",
         "study": "none",
@@ -175,6 +206,10 @@ def test_a_door_opens_for_whoever_its_table_names_and_nobody_else(service: Servi
 def test_the_table_names_every_route_of_the_service(service: Service) -> None:
     tabled = {(door.method, door.path.partition("?")[0]) for door in DOORS}
     same = {"/studies/{study}/index.html": "/studies/{name}/{file:path}", "/studies/{study}": "/studies/{name}"}
+    same |= {
+        "/bank/definitions/{defined}/disable": "/bank/definitions/{definition_id}/{action}",
+        "/queue/definitions/{proposed}/reject": "/queue/definitions/{proposal}/{action}",
+    }
     known = {(method, same.get(path, path)) for method, path in tabled}
     there = set(routes(make_app(service.crystal)))
     shapes = {(method, shape(path)) for method, path in known}
@@ -194,6 +229,8 @@ def shape(path: str) -> str:
     """A path with its parameters made alike."""
     names = {
         "card_id": "card",
+        "definition_id": "defined",
+        "proposal": "proposed",
         "answer_id": "answer",
         "judged": "answer",
         "torn": "answer",

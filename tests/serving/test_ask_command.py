@@ -69,6 +69,7 @@ def test_one_command_leads_from_nothing_to_an_answer(run: Run, model: str, folde
         "audit": False,
         "offer": None,
         "readings": [],
+        "definitions": [],
         "verdict": "",
         "card": "",
         "checked": "",

@@ -1,4 +1,4 @@
-"""sqlcrystal through its Python face: the profile of the columns, five cards, repair on the engine's signs."""
+"""sqlcrystal through its Python face, with every setting as it ships."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Ours:
         store = Path(tempfile.mkdtemp(prefix="peers-")) / "sqlcrystal.db"
         cards = list(read_entries([json.dumps(pair["card"]).encode() for pair in examples]))
         name = cards[0].card.database if cards else "database"
-        entry = DatabaseEntry(url=place, profile=True)
+        entry = DatabaseEntry(url=place)
         self._crystal = Crystal(TeamFile(databases={name: entry}, model=self._model, store=str(store)))
         self._crystal.import_cards(cards)
 

@@ -16,7 +16,7 @@ from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import Id
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
-from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
+from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, proposed_terms, waiting_in
 from sqlcrystal.serving.documents import DefinitionDocument, DefinitionsImported
 from sqlcrystal.types import Card, CardStatus
 
@@ -222,7 +222,7 @@ async def _listed(
         chosen = next((each for each in kept if each.id == editing), None)
         return {
             "waiting_count": len(waiting_in(door, database)),
-            "proposed": _count(door, database),
+            "proposed": proposed_terms(door, database),
             "definitions": list(reversed(kept)),
             "editing": chosen.id if chosen else "",
             "form": FilledForm.of(chosen) if chosen and writing == EMPTY_FORM else writing,
@@ -272,7 +272,3 @@ async def _proposed(
         confirmed=DefinitionDocument.of(confirmed) if confirmed is not None else None,
         **await work.read(read),
     )
-
-
-def _count(door: Door, database: str) -> int:
-    return len(door.definition_proposals(database)) if door.caller.allows(database, Scope.JUDGE) else 0

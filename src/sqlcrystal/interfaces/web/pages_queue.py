@@ -9,7 +9,7 @@ from starlette.responses import Response
 from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
+from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, proposed_terms, waiting_in
 from sqlcrystal.interfaces.web.views import answer_view
 from sqlcrystal.serving.documents import WaitingAnswer
 
@@ -52,7 +52,7 @@ async def queue_page(
             "total": len(every),
             "chosen_by_chance": sum(item.audit for item in every),
             "from_log": sum(item.uses > 0 for item in every),
-            "proposed_terms": len(door.definition_proposals(name)),
+            "proposed_terms": proposed_terms(door, name),
             **_list(shown, address),
             **looked_at,
             **_links(shown, address, looked_at),

@@ -148,6 +148,11 @@ def waiting_in(door: Door, database: str) -> list[WaitingAnswer]:
     return door.queue(database, limit=MOST_WAITING, told=False) if door.caller.allows(database, Scope.JUDGE) else []
 
 
+def proposed_terms(door: Door, database: str) -> int:
+    """Count the proposed definitions that wait for a caller's verdict in a database."""
+    return len(door.definition_proposals(database)) if door.caller.allows(database, Scope.JUDGE) else 0
+
+
 def waiting_count(request: Request, door: Door) -> int:
     """Count what waits in the last database looked at, for a page that is about none; 0 where there is none."""
     return len(waiting_in(door, chosen_database(request, door, None))) if databases_of(door) else 0
