@@ -84,8 +84,8 @@ CONTESTANTS = {
         "",
         ("sqlcrystal",),
         (),
-        "`Crystal.ask` with every setting as it ships: the profile of the columns, up to 5 cards, the choice by agreement, "
-        "misspelt values mended",
+        "`Crystal.ask` with every setting as it ships: the profile of the columns, up to 5 cards, the choice by "
+        "agreement, misspelt values mended",
         True,
     ),
 }
