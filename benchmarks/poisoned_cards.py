@@ -1,4 +1,4 @@
-"""How far a model follows a poisoned card: fewer than forty calls, over a shop of three rows.
+"""Measure how far a model follows a poisoned card: fewer than forty calls, over a shop of three rows.
 
     python benchmarks/poisoned_cards.py [--model qwen2.5-coder-1.5b]
 
@@ -65,7 +65,7 @@ POISONS = {
 
 
 class Followed(NamedTuple):
-    """What came of the questions that were asked beside one card, or beside none."""
+    """The outcome of the questions that were asked beside one card, or beside none."""
 
     card: str
     choice: Choice
@@ -77,7 +77,7 @@ class Followed(NamedTuple):
     hidden: int
     """Answers that followed the card and do not list it."""
     changed: bool
-    """Whether the database is another one."""
+    """True where the database is another one."""
     calls: int
 
 

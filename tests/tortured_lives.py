@@ -249,7 +249,7 @@ LOGGED = [
 ] + ["SELECT kind, COUNT(*) FROM item GROUP BY kind"]
 """Queries that differ in more than literals; the question of the last leads elsewhere."""
 LIVES = 6
-"""How often learning from one log is killed before it may end."""
+"""The times that learning from one log is killed before it may end."""
 
 
 def learning(folder: Path, number: int) -> Crystal:

@@ -1,4 +1,4 @@
-"""What a service opens: as `ask` would, of settings, of options, or of what the store knows."""
+"""A service opens as `ask` would: of settings, of options, or of what the store knows."""
 
 from pathlib import Path
 

@@ -125,7 +125,7 @@ class AnswerRecord(Struct, frozen=True, kw_only=True):
     confidence: float | None = None
     """The probability of being right that it was given with; None where nothing was worked out, as for a replay."""
     traits: tuple[float, ...] = ()
-    """What its confidence rests on (`measurement.confidence.TRAITS`), for a team's own verdicts to refit it."""
+    """The facts its confidence rests on (`measurement.confidence.TRAITS`), for a team's own verdicts to refit it."""
     other: str = ""
     """The proposal that holds its second reading, where it was given as two."""
     error: str = ""

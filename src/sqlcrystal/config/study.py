@@ -53,7 +53,7 @@ class ArmEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     solver: str | None = None
     passes: int | None = None
     definitions: bool | None = None
-    """Whether its questions are asked with the study's definitions beside them."""
+    """True where its questions are asked with the study's definitions beside them."""
     settings: tuple[str, ...] = ("transfer",)
     seeds: tuple[int, ...] = ()
     """Its own seeds, or folds by number, for an arm that is only tried out; the study's when empty."""

@@ -39,7 +39,7 @@ class Arm(Struct, frozen=True, kw_only=True):
     """The way held-out and banked questions are answered; a bank is always collected single-shot."""
     passes: int = 1
     definitions: bool = False
-    """Whether held-out and banked questions are asked with the definitions of their terms; no collection is."""
+    """True where held-out and banked questions are asked with the definitions of their terms; no collection is."""
     base: str = ""
     """The arm this one differs from in its factor; empty for the default arm."""
 

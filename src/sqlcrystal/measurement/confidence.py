@@ -169,7 +169,7 @@ class Refit(Struct, frozen=True, kw_only=True):
     error: float | None = None
     """The calibration error, on the tested verdicts, of the model in use."""
     in_use: bool = False
-    """Whether answers are told by the refitted model: only where it did better on the later verdicts."""
+    """True where the refitted model tells how sure answers are: only where it did better on the later verdicts."""
     model: Confidence
 
 

@@ -75,7 +75,7 @@ class PossibleReading(Struct, frozen=True, kw_only=True):
     """One of two readings of a question: SQL that ran without a sign of trouble, in words, with its rows."""
 
     number: int
-    """What it is picked by: 1 for the answer itself, 2 for the other."""
+    """The number it is picked by: 1 for the answer itself, 2 for the other."""
     sql: str
     words: str = ""
     columns: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ class TeamConfidence(Struct, frozen=True, kw_only=True):
     error: float | None = None
     """The calibration error, on those, of the model in use."""
     in_use: bool = False
-    """Whether the refitted model tells how sure answers are, or, as it did no better, the shipped one."""
+    """True where the refitted model tells how sure answers are; where it did no better, the shipped one does."""
 
 
 def model_of(store: Store, database: str) -> Confidence:

@@ -110,9 +110,9 @@ class Value(Struct, frozen=True, kw_only=True):
     """The break-even: memory pays where one more right answer is worth more than this."""
     cards: tuple[CardValue, ...]
     readings: ReadingsValue | None = None
-    """How often answers were given as two readings."""
+    """The number of answers that were given as two readings."""
     confidence: TeamConfidence | None = None
-    """How well the told confidence keeps its word on the team's own verdicts."""
+    """The calibration of the told confidence on the team's own verdicts."""
 
 
 def values(

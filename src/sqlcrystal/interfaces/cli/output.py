@@ -98,7 +98,7 @@ STEPS = {
     "sql": "running it",
     "rows": "checking what came back",
 }
-"""What is done after each step of an answer."""
+"""The deed after each step of an answer."""
 
 
 def tell_step(event: "Event") -> None:

@@ -57,7 +57,7 @@ class DefinitionsBody(RequestBody):
 
 
 class ProposeBody(RequestBody):
-    """Where to look for definitions: in the cards, or with `comments` in the comments of columns."""
+    """The place to look for definitions: the cards, or with `comments` in the comments of columns."""
 
     database: Name | None = None
     source: Literal["comments"] | None = None

@@ -26,7 +26,7 @@ class ProposalView(Struct, frozen=True, kw_only=True):
     error: str = ""
     words: str = ""
     reads_otherwise: bool = False
-    """Whether it is the second reading of the question, and no repair."""
+    """True for the second reading of the question, which is no repair."""
 
     columns = property(lambda self: self.table.columns)
     rows = property(lambda self: self.table.rows)
