@@ -20,6 +20,7 @@ from sqlcrystal.solving.following import FOLLOW_SYSTEM
 from sqlcrystal.study.design import SETTINGS
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.team_tables import dialogue_effects, dialogue_sentences
 from sqlcrystal.study.report.value_tables import dialogue_table
 from sqlcrystal.study.report.wording import NONE
 from sqlcrystal.types import Message, Sampling
@@ -120,6 +121,25 @@ def test_with_what_came_before_follow_ups_are_answered_and_without_it_first_ques
     assert figures["none", stands] == ("9", "3", "33.3", "0.0", "100.0", "0.0", "0.0", NONE)
     assert figures["none", read] == ("9", "3", "66.7", "0.0", "100.0", "100.0", "0.0", NONE)
     assert figures["W0", read] == ("9", "3", "100.0", "100.0", "100.0", "100.0", "100.0", NONE)
+
+
+def test_what_context_and_cards_change_is_told_of_first_and_later_turns_and_whole_dialogues(ledger: Ledger) -> None:
+    table = dialogue_effects(Facts(ledger))
+    assert table is not None
+    figures = {row[:2]: (*row[2:5], row[5].split(";")[0], *row[6:]) for row in table.rows}
+    context, cards = "none (1 seed, preliminary): in context − as it stands", "W0 − none, in context"
+    assert figures[context, "all"] == ("9", "33.3", "66.7", "+33.33", "3", "0")
+    assert figures[context, "first of a dialogue"] == ("3", "100.0", "100.0", "0.00", "0", "0")
+    assert figures[context, "after the first"] == ("6", "0.0", "50.0", "+50.00", "3", "0")
+    assert figures[context, "whole dialogues"] == ("3", "0.0", "0.0", "0.00", "0", "0")
+    assert figures[cards, "after the first"] == ("6", "50.0", "100.0", "+50.00", "3", "0")
+    assert figures[cards, "whole dialogues"] == ("3", "0.0", "100.0", "+100.00", "3", "0")
+
+
+def test_the_report_says_what_context_does_to_first_and_later_questions(ledger: Ledger) -> None:
+    (said,) = dialogue_sentences(Facts(ledger))
+    assert "right 0.0% of the time as they stand and 50.0% read after the turns before them (none): +50.0" in said
+    assert said.endswith("first ones 100.0% and 100.0%.")
 
 
 def test_reading_a_follow_up_is_counted_in_its_answers_calls(ledger: Ledger) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from logged_quarry import QUERY
 from sqlcrystal.benchmarks.query_log import logged
@@ -14,6 +15,8 @@ from sqlcrystal.errors import ConfigError
 from sqlcrystal.ledger.records import Ledger, read_ledger
 from sqlcrystal.study.design import design
 from sqlcrystal.study.opening import run_study
+from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.team_tables import log_lift, log_lifts, log_sentences
 from sqlcrystal.study.report.write import write_report
 from sqlcrystal.types import Message, Sampling
 from study_player import Player, draw
@@ -153,3 +156,56 @@ def test_a_larger_share_only_adds_wrong_queries_and_a_log_without_one_is_gold() 
     ]
     assert changed[0] == set()
     assert changed[0] < changed[1] < changed[2]
+
+
+RIGHT_OF_TEN = {"none": 3, "W0": 7, "log by oracle": 6, "log": 6, "log unchecked": 3, "hard log": 4}
+"""Of ten held-out questions of a made-up database; on every other database an arm with cards has one more."""
+
+
+def made_up(ledger: Ledger) -> Facts:
+    """Give the run's arms made-up answers on four databases of ten questions."""
+    row = next(row for row in ledger.outcomes if row.setting == "transfer")
+    outcomes = tuple(
+        replace(
+            row, arm=arm, database=f"db{n}", question=f"{n}-{i}", kind="", right=i < right + (n % 2) * (arm != "none")
+        )
+        for arm, right in RIGHT_OF_TEN.items()
+        for n in range(4)
+        for i in range(10)
+    )
+    return Facts(replace(ledger, outcomes=outcomes))
+
+
+def test_the_report_holds_a_logs_lift_against_half_of_an_oracles(run: tuple[Path, Wording, Ledger]) -> None:
+    facts = made_up(run[2])
+    table = log_lift(facts)
+    assert table is not None
+    lifts = {lift.arm.name: lift for lift in log_lifts(facts)}
+    # W0 lifts 45 points, the log 35, the hard log 15: 12.5 beyond half of 45, and 7.5 short of it
+    beyond = {name: lift.beyond_half.delta_pp for name, lift in lifts.items()}
+    assert beyond == pytest.approx({"log by oracle": 12.5, "log": 12.5, "log unchecked": -17.5, "hard log": -7.5})
+    shares = {name: lift.share.value for name, lift in lifts.items()}
+    assert shares == pytest.approx({name: (22.5 + points) / 0.45 for name, points in beyond.items()})
+    shown = {row[0].partition(" (")[0]: row[2:] for row in table.rows}
+    assert list(shown)[:2] == ["none", "W0"]
+    assert shown["log"][0] == "65.0"
+    assert shown["log"][1].startswith("+35.00 [")
+    assert shown["log"][2].startswith("78 (95% interval ")
+    assert shown["log"][3].startswith("+12.50 [")
+
+
+def test_the_report_says_by_how_much_a_round_trip_alone_misses_half_of_what_an_oracle_gives(
+    run: tuple[Path, Wording, Ledger],
+) -> None:
+    log, hard = log_sentences(made_up(run[2]))
+    assert "(log) lift +35.0 points over no memory, those that an oracle checked (W0) +45.0: half as much or" in log
+    assert "by 12.5 points beyond half (95% interval [" in log
+    assert "(hard log) lift +15.0" in hard
+    assert "less than half as much, 7.5 points short of half (95% interval [" in hard
+
+
+def test_where_an_oracles_cards_lift_nothing_there_is_nothing_to_halve(run: tuple[Path, Wording, Ledger]) -> None:
+    folder, _, ledger = run
+    said = list(log_sentences(Facts(ledger)))
+    assert [sentence.rpartition(": ")[2] for sentence in said] == ["nothing to halve."] * 2
+    assert said[0] in (folder / "report" / "report.md").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from sqlcrystal.study.report import (
     mechanism_tables,
     model_tables,
     served_tables,
+    team_tables,
     value_tables,
 )
 from sqlcrystal.study.report.table import TableSpec
@@ -104,6 +105,9 @@ VALUE = (
         "Dialogues, with what came before and without",
         "a benchmark of dialogues, and the setting dialogue",
         value_tables.dialogue_table,
+    ),
+    TableSpec(
+        "dialogue-effects", "What reading in context and cards change, turn by turn", "", team_tables.dialogue_effects
     ),
     TableSpec(
         "known",
@@ -216,6 +220,7 @@ DECISIONS = (
         decision_tables.exploration,
     ),
     TableSpec("logs", "Query logs: what comes back from a round trip", "", decision_tables.logs),
+    TableSpec("log-lift", "Query logs: what their cards lift, beside an oracle's", "", team_tables.log_lift),
     TableSpec("second-pass", "A second collection pass", "an arm with passes = 2", decision_tables.second_pass),
     TableSpec(
         "width-writer",

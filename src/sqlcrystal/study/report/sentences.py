@@ -18,6 +18,7 @@ from sqlcrystal.study.report.comparisons import (
 )
 from sqlcrystal.study.report.facts import Facts, completeness
 from sqlcrystal.study.report.summary import Summary
+from sqlcrystal.study.report.team_tables import dialogue_sentences, log_sentences
 from sqlcrystal.study.report.value_tables import budget_in_words, database_effects
 from sqlcrystal.study.report.wording import (
     WORDS,
@@ -176,7 +177,7 @@ def _more(facts: Facts, summary: Summary) -> list[str]:
         gained, lost = sum(effect.net > 0 for effect in effects), [effect.name for effect in effects if effect.net < 0]
         down = f"; {listed(lost)} {'lose' if len(lost) > 1 else 'loses'}" if lost else ""
         sentences.append(f"{gained} of {plural(len(effects), 'database')} gain{down}.")
-    return sentences
+    return [*sentences, *log_sentences(facts), *dialogue_sentences(facts)]
 
 
 def _repair_sentence(facts: Facts, summary: Summary) -> str:
