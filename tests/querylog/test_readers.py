@@ -47,11 +47,29 @@ def test_a_statement_that_never_ends_and_one_of_ten_megabytes_cost_their_neighbo
     [
         ("log.csv", f'Query,Calls\n"{ONE};","1,204"\n"SELECT 1",\n'),
         ("log.tsv", f"calls\tsql\n1204\t{ONE}\n\tSELECT 1\n"),
+        ("semicolons.csv", f'query;calls\n"{ONE}";1204\nSELECT 1;\n'),
+        ("lines.jsonl", f'{{"sql":"{ONE}","calls":1204}}\n{{"sql":"SELECT 1"}}\n'),
+        ("lines.json", f'{{"sql":"{ONE}","calls":1204}}\n{{"sql":"SELECT 1"}}\n'),
         ("log.json", json.dumps([{"sql": ONE, "executions": 1204}, {"deep": [{"query": "SELECT 1"}]}])),
     ],
 )
 def test_a_table_or_an_export_brings_its_counts(name: str, text: str) -> None:
     assert [(sql, uses) for sql, uses, _ in queries(read_text(text, name, "sqlite"))] == [(ONE, 1204), ("SELECT 1", 1)]
+
+
+def test_of_a_row_whose_sql_has_commas_outside_quotes_no_part_is_taken_for_a_query() -> None:
+    found = list(
+        read_text("query,calls\nSELECT name FROM item ORDER BY kind, price,3\n" + f'"{ONE}",2,\n', "a.csv", "")
+    )
+    assert reasons(found) == [(Reason.CELLS, "a.csv:2")]
+    assert queries(found) == [(ONE, 2, "a.csv:3")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_file_is_read_in_the_letters_that_windows_writes_too(tmp_path: Path, encoding: str) -> None:
+    sql = "SELECT name FROM item WHERE kind = 'Überzüge'"
+    (tmp_path / "log.sql").write_bytes(f"{sql};\r\n{ONE};\r\n".encode(encoding))
+    assert queries(read_log(tmp_path, "sqlite")) == [(sql, 1, "log.sql:1"), (ONE, 1, "log.sql:2")]
 
 
 def test_metabase_variables_take_their_defaults_and_what_is_clicked_together_has_no_sql() -> None:

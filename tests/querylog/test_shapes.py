@@ -54,6 +54,13 @@ HOSTILE = {
     "SELECT a FROM t WHERE k = 'Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4MTIz'": Reason.SECRET,
     "SELECT a FROM t WHERE j = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'": Reason.SECRET,
     "SELECT a FROM t /* password: hunter2hunter2 */": Reason.SECRET,
+    "SELECT CASE password WHEN 'hunter2' THEN 1 END FROM t": Reason.SECRET,
+    "SELECT a, 'hunter2' AS password FROM t": Reason.SECRET,
+    "SELECT pgp_decrypt(card_number, 'hunter2') FROM t": Reason.SECRET,
+    "SELECT a FROM t WHERE (a, pin) = ('x', '1234')": Reason.SECRET,
+    "SELECT a FROM t WHERE b = {{ kind }}": Reason.TEMPLATE,
+    "SELECT a FROM t {% if x %} WHERE b = 1 {% endif %}": Reason.TEMPLATE,
+    "SELECT a FROM t WHERE b <> 'M\ufffdller'": Reason.LETTERS,
 }
 
 
@@ -70,6 +77,9 @@ def test_a_hostile_statement_is_refused_for_its_reason(sql: str, reason: Reason)
         "SELECT a FROM t WHERE hash = 'd41d8cd98f00b204e9800998ecf8427e'",
         "SELECT a FROM t WHERE title = 'The Secret of Monkey Island and Other Long Names'",
         "SELECT token FROM t WHERE kind = 'HW'",
+        "SELECT a FROM t WHERE token IS NOT NULL AND kind = 'HW'",
+        "SELECT COUNT(CASE WHEN kind = 'HW' THEN token END) FROM t",
+        "SELECT a FROM t WHERE b = 'Hello {{name}}'",
         "SELECT a FROM shipping WHERE pinned = 'yes'",
     ],
 )

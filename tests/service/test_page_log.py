@@ -1,18 +1,20 @@
 """From an empty store and a folder of 200 queries to a bank: one command, and one sitting in the queue by keyboard."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import logged_quarry
 from cardbox import HashingEmbedder
 from running_service import Service, listening
-from shop import RIGHT
+from shop import RIGHT, fenced
 from sqlcrystal.bank import Scope
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.interfaces.server.app import make_app
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving import Crystal
+from sqlcrystal.types import Message
 from watched_tab import IN_BROWSER, Watched
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
@@ -50,6 +52,31 @@ def test_http_learns_some_queries_at_a_time_and_confirms_many_or_none(service: S
     assert service.crystal.cards() == []
     (ruling,) = service.post("/api/confirm", json={"answers": [waiting["id"]]}).json()
     assert (ruling["signal"], ruling["card"]) == ("user", service.crystal.cards()[0].id)
+
+
+def test_a_sentence_that_a_near_card_contradicts_waits_and_holds_up_no_other(service: Service) -> None:
+    near, crystal = "How many hardware items are there in all", service.crystal
+    crystal.correct(crystal.ask(near, "shop"), RIGHT)
+    service.model._reply = lambda messages, _: _of_two(messages, f"{near} now?")
+    body = {"name": "log.sql", "text": "SELECT COUNT(*) FROM item;\nSELECT name FROM item;", "database": "shop"}
+    assert service.post("/api/learn", json=body).json()["proposed"] == 2
+    names, count = sorted(
+        (item for item in crystal.queue("shop") if item.uses), key=lambda item: "COUNT" in (item.sql or "")
+    )
+    form = {"database": "shop", "answer": [names.id, count.id], "listed": "2"}
+    shown = service.post("/queue/log", kind="judge", data=form, headers=SAME, follow_redirects=True).text
+    assert "Confirmed 1 question" in shown
+    assert "1 question not confirmed: a near card gives other rows" in shown
+    assert [item.id for item in crystal.queue("shop") if item.uses] == [count.id]
+    assert service.post("/api/confirm", json={"answers": [count.id]}).status_code == 409
+
+
+def _of_two(messages: Sequence[Message], asked: str) -> str:
+    """Word two queries, and read both questions as they were meant."""
+    user = messages[1].content
+    if messages[0].content.startswith("You read"):
+        return asked if "COUNT(*)" in user.partition("[Query]")[2] else "Which names do the items have?"
+    return fenced("SELECT name FROM item" if "Which names" in user else "SELECT COUNT(*) FROM item")
 
 
 class TestInTheBrowser:

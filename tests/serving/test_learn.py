@@ -172,6 +172,39 @@ def test_where_no_value_is_kept_neither_the_store_nor_a_prompt_sees_one(tmp_path
     assert not [value for value in ("'HW'", "Bolt", "log.sql") if value in kept_bytes(tmp_path)]
 
 
+def test_two_queries_that_are_one_question_once_their_values_are_gone_are_proposed_once(tmp_path: Path) -> None:
+    def numbered(messages: Sequence[Message], sampling: Sampling) -> str:
+        system, user = messages[0].content, messages[1].content
+        if system.startswith("You read"):
+            return f"What is asked in query {11 if 'COUNT' in user.partition('[Query]')[2] else 22} of the log?"
+        return fenced("SELECT COUNT(*) FROM item" if "query 11" in user else "SELECT name FROM item")
+
+    with team(tmp_path, script=numbered, values="never") as crystal:
+        report = crystal.learn(log(tmp_path, "SELECT COUNT(*) FROM item;\nSELECT name FROM item;"))
+        assert (report.proposed, report.lost) == (1, 1)
+        assert [entry.question for entry in crystal.queue()] == ["What is asked in query «n1» of the log?"]
+
+
+def test_what_another_process_proposed_in_the_meantime_is_not_proposed_again(tmp_path: Path) -> None:
+    calls = 0
+
+    def slow(messages: Sequence[Message], sampling: Sampling) -> str:
+        nonlocal calls
+        calls += 1
+        if calls == 1:  # the other process is faster, and words the query differently
+            with team(tmp_path, reworded) as other:
+                assert other.learn(log(tmp_path, f"{RIGHT};")).proposed == 1
+        return told(messages, sampling)
+
+    def reworded(messages: Sequence[Message], sampling: Sampling) -> str:
+        worded = messages[0].content.startswith("You read")
+        return f"In other words: {told(messages, sampling)}" if worded else told(messages, sampling)
+
+    with team(tmp_path, slow) as crystal:
+        assert crystal.learn(log(tmp_path, f"{RIGHT};")).proposed == 1
+        assert len(crystal.queue()) == 1
+
+
 def test_a_bound_parameter_gets_the_commonest_value_of_its_column(tmp_path: Path) -> None:
     with team(tmp_path) as crystal:
         crystal.learn(

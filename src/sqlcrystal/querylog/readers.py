@@ -1,5 +1,6 @@
 """Readers of queries that were run: files of SQL, tables with counts, exports of BI tools, dbt, PostgreSQL."""
 
+import codecs
 import csv
 import io
 import re
@@ -22,7 +23,7 @@ from sqlcrystal.types import Failure
 PG_STATEMENTS = "pg_stat_statements"
 MOST_BYTES = 500_000_000
 """Of one file: an export that is larger is cut by its owner, who knows which part matters."""
-SUFFIXES = (".sql", ".csv", ".tsv", ".json")
+SUFFIXES = (".sql", ".csv", ".tsv", ".json", ".jsonl")
 SQL_COLUMNS = ("query", "sql", "statement", "query_text", "sql_text", "native_query")
 USE_COLUMNS = ("calls", "count", "uses", "executions", "execution_count", "runs", "n", "view_count")
 PROJECT = "dbt_project.yml"
@@ -66,8 +67,8 @@ def read_text(text: str, name: str, dialect: str) -> Iterator[Found]:
     if suffix == ".sql":
         yield from _statements(text, name, dialect)
     elif suffix in (".csv", ".tsv"):
-        yield from _table(text, name, "\t" if suffix == ".tsv" else ",")
-    elif suffix == ".json":
+        yield from _table(text, name)
+    elif suffix in (".json", ".jsonl"):
         yield from _export(text, name)
     else:
         raise DataError(f"{name}: not a log that can be read; choose a file ending in {', '.join(SUFFIXES)}")
@@ -93,9 +94,16 @@ def read_file(file: Path) -> str:
     try:
         if file.stat().st_size > MOST_BYTES:
             raise DataError(f"{file}: larger than {MOST_BYTES // 1_000_000} MB; give a part of it")
-        return file.read_text(encoding="utf-8-sig", errors="replace")
+        return text_in(file.read_bytes())
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror})") from None
+
+
+def text_in(raw: bytes, *, errors: str = "replace") -> str:
+    """Decode the bytes of a file: UTF-8, or UTF-16 where its first bytes say so, as Windows writes; marks elsewhere."""
+    utf_16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = raw.decode("utf-16" if utf_16 else "utf-8-sig", errors=errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 # ── SQL ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,24 +169,35 @@ def _split(text: str, place: str, dialect: str) -> list[Found] | None:
 # ── tables with counts ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _table(text: str, name: str, delimiter: str) -> Iterator[Found]:
-    """Read rows with a column of SQL and, where there is one, a column of counts."""
+def _table(text: str, name: str) -> Iterator[Found]:
+    """Read rows with a column of SQL and, where there is one, a column of counts.
+
+    A row that has more cells than columns holds SQL with commas outside quotes: a part of it would be another query.
+    """
     before = csv.field_size_limit(MOST_BYTES)
     try:
-        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
         columns = {str(column).strip().casefold(): column for column in rows.fieldnames or ()}
         sql = next((columns[column] for column in SQL_COLUMNS if column in columns), None)
         if sql is None:
             raise DataError(f"{name}: no column of SQL; name one of them {', '.join(SQL_COLUMNS)}")
         uses = next((columns[column] for column in USE_COLUMNS if column in columns), None)
         for number, row in enumerate(rows, start=2):
-            written = (row.get(sql) or "").strip()
-            if written:
-                yield LoggedQuery(written.rstrip("; \n"), _count(row.get(uses) if uses else None), f"{name}:{number}")
+            written, place = (row.get(sql) or "").strip(), f"{name}:{number}"
+            if any(row.get(None) or ()):
+                yield Refused(Reason.CELLS, place)
+            elif written:
+                yield LoggedQuery(written.rstrip("; \n"), _count(row.get(uses) if uses else None), place)
     except csv.Error as error:
         raise DataError(f"{name}: not a table ({error})") from None
     finally:
         csv.field_size_limit(before)
+
+
+def _delimiter(text: str) -> str:
+    """Tell which sign parts the names of the columns: a comma, a tab, or where a comma is a decimal's a semicolon."""
+    header = text.lstrip().partition("\n")[0]
+    return max(",\t;", key=header.count)
 
 
 def _count(value: object) -> int:
@@ -190,11 +209,14 @@ def _count(value: object) -> int:
 
 
 def _export(text: str, name: str) -> Iterator[Found]:
-    """Find the questions in an export: Metabase's, or any objects with a text of SQL."""
+    """Find the questions in an export: Metabase's, or any objects with a text of SQL; one document or one a line."""
     try:
         document = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise DataError(f"{name}: not JSON ({error})") from None
+        try:
+            document = msgspec.json.Decoder().decode_lines(text)
+        except (msgspec.DecodeError, RecursionError):
+            raise DataError(f"{name}: not JSON ({error})") from None
     yield from _questions(document, name, 0)
 
 

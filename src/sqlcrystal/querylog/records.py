@@ -13,6 +13,8 @@ class Reason(StrEnum):
 
     TOO_LONG = "too long"
     UNREADABLE = "not SQL of this database"
+    LETTERS = "letters that are not UTF-8"
+    CELLS = "a row with more cells than columns: its SQL must stand in quotes"
     TOO_MUCH = "too much for the parser"
     WRITES = "no query: it writes, defines or sets something"
     SECRET = "holds what looks like a secret"

@@ -35,9 +35,21 @@ def _is_secret(literal: exp.Literal) -> bool:
     text = str(literal.this)
     if literal.is_string and (_FORMS.search(text) or _is_random(text)):
         return True
-    compared = literal.find_ancestor(exp.Predicate, exp.Select)
-    columns = compared.find_all(exp.Column) if isinstance(compared, exp.Predicate) else ()
-    return bool(text) and any(_COLUMN.search(column.name) for column in columns)
+    return bool(text) and any(_COLUMN.search(name) for name in _told_with(literal))
+
+
+def _told_with(literal: exp.Literal) -> Iterator[str]:
+    """Name the columns that a text is compared with or goes into a function with, and the name that it is given."""
+    near = literal.parent
+    while near is not None and not isinstance(near, exp.Query | exp.Connector | exp.If):
+        if isinstance(near, exp.Predicate | exp.Func):
+            yield from (column.name for column in near.find_all(exp.Column))
+        if isinstance(near, exp.Alias):
+            yield near.alias
+        near = None if isinstance(near, exp.Predicate) else near.parent
+    case = near.parent if isinstance(near, exp.If) else None
+    if case is not None and isinstance(case.this, exp.Expr):  # CASE password WHEN 'it'
+        yield from (column.name for column in case.this.find_all(exp.Column))
 
 
 def _is_random(text: str) -> bool:

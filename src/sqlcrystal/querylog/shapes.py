@@ -11,8 +11,11 @@ from sqlcrystal.databases.guard import check
 from sqlcrystal.databases.parsing import MAX_CHARACTERS, Unparsable, parse_all, written
 from sqlcrystal.querylog.records import Found, LoggedQuery, Reason, Refused
 from sqlcrystal.querylog.secrets import holds_secret
+from sqlcrystal.querylog.templates import is_template
 from sqlcrystal.types import FailureKind
 
+UNDECODED = "\N{REPLACEMENT CHARACTER}"
+"""Stands where a byte of a log was no letter: a value that holds it would be another value."""
 MOST_VARIANTS = 50
 """Statements of one shape that are told apart, to find the one that ran most."""
 MOST_PLACES = 5
@@ -94,6 +97,10 @@ def _parsed(entry: LoggedQuery, dialect: str) -> exp.Expr | Refused:
 
     if len(entry.sql) > MAX_CHARACTERS:
         return refused(Reason.TOO_LONG)
+    if UNDECODED in entry.sql:
+        return refused(Reason.LETTERS)
+    if is_template(entry.sql):
+        return refused(Reason.TEMPLATE)
     try:
         trees = [tree for tree in parse_all(entry.sql, dialect) if tree is not None]
         if len(trees) != 1:

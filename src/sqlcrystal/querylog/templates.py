@@ -13,7 +13,13 @@ _JINJA = re.compile(r"\{\{|\{%|\{#")
 _ALIAS = re.compile(r"""\{\{-?\s*config\s*\([^{}]*?\balias\s*=\s*['"](\w+)['"]""")
 _OPTIONAL = re.compile(r"\[\[(?:(?!\[\[|\]\]).)*\]\]", re.DOTALL)
 _VARIABLE = re.compile(r"\{\{\s*([\w -]+?)\s*\}\}")
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def is_template(text: str) -> bool:
+    """Tell whether SQL holds a template's braces outside its texts: a parser may take them for something else."""
+    return _JINJA.search(_QUOTED.sub("''", text)) is not None
 
 
 def dbt_alias(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from msgspec.structs import replace
 
 from sqlcrystal.bank import CardEffect, Entry, Grant, Proposal, Scope, Verdict
-from sqlcrystal.errors import UserError
+from sqlcrystal.errors import Contradicted, UserError
 from sqlcrystal.protocols import Described
 from sqlcrystal.serving import asking, reach
 from sqlcrystal.serving.answers import Notify, ServedAnswer
@@ -194,10 +194,19 @@ class Crystal(Defining):
         record = self._judged(_name(answer), person)
         return self._ruled(verdicts.pick_reading(self.workspace, record, reading, by=person, note=note, anyway=anyway))
 
-    def confirm_all(self, answers: Iterable[ServedAnswer | str], *, by: str = "", note: str = "") -> list[Ruling]:
-        """Vouch for several answers, all or none."""
+    def confirm_all(
+        self, answers: Iterable[ServedAnswer | str], *, by: str = "", note: str = "", leave_doubtful: bool = False
+    ) -> list[Ruling]:
+        """Vouch for several answers, all or none; `leave_doubtful` leaves out those that a near card speaks against."""
+        rulings = []
         with self.store.transaction():
-            return [self.confirm(answer, by=by, note=note) for answer in answers]
+            for answer in answers:
+                try:
+                    rulings.append(self.confirm(answer, by=by, note=note))
+                except Contradicted:  # it is looked at alone, where it is asked first
+                    if not leave_doubtful:
+                        raise
+        return rulings
 
     def correct(self, answer: ServedAnswer | str, sql: str, *, by: str = "", note: str = "") -> Correction:
         """Give the right SQL for an answer's question: it becomes a card in the caller's name."""

@@ -7,8 +7,8 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from pathlib import Path, PurePath
+from typing import NamedTuple, Self, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,10 +20,10 @@ from sqlcrystal.bank import AnswerRecord, Scope, Verdict
 from sqlcrystal.bank.records import LearnedFrom, LearnedShape
 from sqlcrystal.databases.masks import UNREADABLE, filled_sql, masked_with_values
 from sqlcrystal.databases.symptoms import symptoms
-from sqlcrystal.errors import UserError
+from sqlcrystal.errors import DataError, UserError
 from sqlcrystal.protocols import Database
 from sqlcrystal.querylog.bindings import with_values
-from sqlcrystal.querylog.readers import PG_STATEMENTS, read_log, read_server, read_text
+from sqlcrystal.querylog.readers import PG_STATEMENTS, read_log, read_server, read_text, text_in
 from sqlcrystal.querylog.records import Found, Reason, Refused
 from sqlcrystal.querylog.shapes import QueryShape, shapes_of
 from sqlcrystal.serving.asking import ServingArm, as_question, record_of
@@ -50,6 +50,14 @@ class Upload(Struct, frozen=True):
 
     name: str
     text: str
+
+    @classmethod
+    def of(cls, name: str, raw: bytes) -> Self:
+        """Take the bytes of a file, whole or not at all."""
+        try:
+            return cls(PurePath(name).name, text_in(raw, errors="strict"))
+        except UnicodeDecodeError:
+            raise DataError("file: not a text in UTF-8 or UTF-16") from None
 
 
 LogSource: TypeAlias = Path | str | Upload
@@ -182,12 +190,15 @@ def _learn_one(workspace: Workspace, opened: OpenDatabase, shape: QueryShape, *,
     episode = _round_trip(workspace, opened, sql, database)
     if episode is None:
         return _kept_outcome(workspace, opened, shape, LOST)
-    if _is_taken(workspace, episode.question):
-        return _kept_outcome(workspace, opened, shape, TAKEN)
     record = _record(workspace, opened, shape, episode, database, by=by, seconds=time.perf_counter() - started)
     salt = hashlib.sha256(f"{opened.name}\0{shape.digest}".encode()).hexdigest()[:16]
     lasting = kept(workspace, opened, record, salt)
     with workspace.store.transaction():
+        past = workspace.store.learned.known(opened.name).get(shape.digest)
+        if past is not None and past.outcome in (PROPOSED, BANKED):  # by another process, in the meantime
+            return past.outcome
+        if _is_taken(workspace, lasting):
+            return _kept_outcome(workspace, opened, shape, TAKEN)
         workspace.store.answers.save(lasting, kept_trace(opened, episode))
         banked = opened.entry.learn == RoundTrip.signal and _banked(workspace, lasting, episode, database)
         return _kept_outcome(workspace, opened, shape, BANKED if banked else PROPOSED, answer=lasting.id)
@@ -235,12 +246,12 @@ def _round_trip(workspace: Workspace, opened: OpenDatabase, sql: str, database: 
     return replace(effort.episode, attempt=replace(attempt, question=asked))
 
 
-def _is_taken(workspace: Workspace, question: Question) -> bool:
-    """Tell whether the question has a card or an answer already: one question has one."""
-    store = workspace.store
-    if store.bank.find(database=question.database, question=question.text):
+def _is_taken(workspace: Workspace, record: AnswerRecord) -> bool:
+    """Tell whether a question, as it is kept, has a card or an answer already: one question has one."""
+    store, database, question = workspace.store, record.database, record.question
+    if store.bank.find(database=database, question=question):
         return True
-    return bool(store.answers.recent(database=question.database, question=question.text, limit=1))
+    return bool(store.answers.recent(database=database, question=question, limit=1))
 
 
 def _record(

@@ -26,7 +26,7 @@ def learn(
         str,
         typer.Argument(
             metavar="FROM",
-            help="A .sql, .csv, .tsv or .json file, a folder of them, a dbt project, or pg_stat_statements.",
+            help="A .sql, .csv, .tsv, .json or .jsonl file, a folder of them, a dbt project, or pg_stat_statements.",
         ),
     ],
     *,

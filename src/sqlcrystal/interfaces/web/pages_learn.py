@@ -1,6 +1,5 @@
 """Proposals of a query log, many at a time: a page of sentences, of which those that are left chosen are confirmed."""
 
-from pathlib import PurePath
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -8,7 +7,7 @@ from fastapi import APIRouter, Form, Query, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.errors import DataError, UserError
+from sqlcrystal.errors import UserError
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
@@ -32,10 +31,11 @@ async def log_page(
     database: Name = "",
     passed: Annotated[int, Query(ge=0, le=100_000)] = 0,
     confirmed: Annotated[int, Query(ge=0, le=100_000)] = 0,
+    doubtful: Annotated[int, Query(ge=0, le=ON_A_PAGE)] = 0,
 ) -> Response:
     """List what waits of the log, the most used first; `passed` were left out on the pages before."""
     name = await work.read(lambda: chosen_database(request, door, database))
-    return await _shown(request, door, work, name, passed=passed, confirmed=confirmed)
+    return await _shown(request, door, work, name, passed=passed, confirmed=confirmed, doubtful=doubtful)
 
 
 @router.post("/queue/log")
@@ -48,12 +48,14 @@ async def confirm_chosen(
     listed: Annotated[int, Form(ge=0, le=ON_A_PAGE)] = 0,
     passed: Annotated[int, Form(ge=0, le=100_000)] = 0,
 ) -> Response:
-    """Vouch for the sentences that are chosen, and go on behind those that were left out."""
+    """Vouch for the sentences that are chosen, and go on behind those that were left out or that a card contradicts."""
     chosen = answer or []
-    rulings = await work.write(lambda: door.confirm_all(chosen)) if chosen else []
+    rulings = await work.write(lambda: door.confirm_all(chosen, leave_doubtful=True)) if chosen else []
     for ruling in rulings:
         work.count_verdict(ruling)
-    there = {"database": database, "passed": passed + max(0, listed - len(chosen)), "confirmed": len(rulings)}
+    there = {"database": database, "passed": passed + max(0, listed - len(rulings)), "confirmed": len(rulings)}
+    if len(rulings) < len(chosen):
+        there["doubtful"] = len(chosen) - len(rulings)
     return RedirectResponse("/queue/log?" + urlencode(there), status_code=303)
 
 
@@ -63,11 +65,7 @@ async def learn(
 ) -> Response:
     """Learn from an upload: so many queries now, and the rest when the same file is sent again."""
     name = await work.read(lambda: door.database(database, Scope.MANAGE))
-    raw = await file.read()
-    try:
-        upload = Upload(PurePath(file.filename or "").name, raw.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise DataError("file: not a text in UTF-8") from None
+    upload = Upload.of(file.filename or "", await file.read())
     if not upload.text.strip():
         raise UserError("file: choose a file that holds queries")
     report = await work.run(name, lambda: door.learn(upload, name, most=TRIED_AT_ONCE))
@@ -82,6 +80,7 @@ async def _shown(
     *,
     passed: int = 0,
     confirmed: int = 0,
+    doubtful: int = 0,
     report: LearnReport | None = None,
 ) -> Response:
     def read() -> dict[str, Any]:
@@ -101,6 +100,7 @@ async def _shown(
         databases=databases_of(door),
         may_learn=door.caller.allows(name, Scope.MANAGE),
         confirmed=confirmed,
+        doubtful=doubtful,
         report=report,
         **await work.read(read),
     )
