@@ -64,10 +64,16 @@ def test_right_and_wrong_are_verdicts_in_a_chat(chat: Chat, service: Service, st
     proposed = chat.say(f"wrong: {ONLY_DEAR}", stream=stream)
     assert proposed.startswith(f"Read as: {READ_DEAR}\n\n```sql\n{DEAR}\n```")
     assert f"of the question {READ_DEAR}" in chat.say("right", stream=stream)
+    chat.say(FIRST)
+    chat.say(f"wrong: {ONLY_DEAR}", stream=stream)
+    other = DEAR.replace("COUNT(*)", "COUNT(*) AS dear")
+    assert f"of the question {READ_DEAR}" in chat.say(f"wrong: {other}", stream=stream)
+    chat.say(FIRST)
     chat.say(THEN)
     assert "corrected" in chat.say("wrong: SELECT 1 AS one")
-    cards = {card.question.text: (card.sql, card.admission.by) for card in service.crystal.cards("shop")}
-    assert cards == {FIRST: (RIGHT, "judge"), READ_DEAR: (DEAR, "judge"), READ: ("SELECT 1 AS one", "judge")}
+    served = service.crystal.cards("shop", status="active")
+    cards = {card.question.text: (card.sql, card.admission.by) for card in served}
+    assert cards == {FIRST: (RIGHT, "judge"), READ_DEAR: (other, "judge"), READ: ("SELECT 1 AS one", "judge")}
 
 
 def test_a_chat_that_changes_its_database_or_lacks_a_scope_follows_and_judges_nothing(service: Service) -> None:

@@ -126,6 +126,53 @@ def test_a_note_that_asks_something_else_is_banked_as_what_it_asks(given: Given)
     assert all(prompt[-1].content for prompt in model.prompts)
 
 
+def test_what_follows_a_proposal_goes_on_from_it_and_not_from_the_answer_it_was_made_for(given: Given) -> None:
+    crystal, model = given
+    ada = person(crystal, "ada", "shop")
+    proposed = ada.reject(ada.ask(FIRST, "shop"), note=ONLY_DEAR).proposal
+    assert proposed is not None
+    for caller in (ada, crystal):
+        caller.ask(THEN, "shop", follow=proposed.id)
+        seen = readings(model.prompts)[-1]
+        assert f"Question 1: {READ_DEAR}\nSQL 1: {DEAR}\n" in seen
+
+
+def test_sql_given_for_a_proposal_is_banked_under_the_question_that_its_note_made(given: Given) -> None:
+    crystal, model = given
+    ada, better = person(crystal, "ada", "shop"), "SELECT COUNT(*) AS dear FROM item WHERE kind = 'HW' AND price > 100"
+    for caller in (ada, crystal):
+        rejected = caller.reject(caller.ask(FIRST, "shop"), note=ONLY_DEAR)
+        assert rejected.proposal is not None
+        correction = caller.correct(rejected.proposal.id, better)
+        assert (correction.id, correction.question) == (rejected.id, READ_DEAR)
+        assert {card.question.text: card.sql for card in crystal.cards("shop", status="active")} == {READ_DEAR: better}
+        assert crystal.proposals("shop") == []
+        caller.ask(THEN, follow=rejected.id)
+        assert "AS dear" in readings(model.prompts)[-1]
+        crystal.undo(rejected.id)
+    bo = person(crystal, "bo", "vault")
+    with pytest.raises(NotFound):
+        bo.correct(rejected.proposal.id, better)
+
+
+def test_without_values_what_follows_a_proposal_is_understood_of_its_speaker_alone(given: Given) -> None:
+    crystal, model = given
+    ada, bo = person(crystal, "ada", "vault"), person(crystal, "bo", "vault")
+    proposed = ada.reject(ada.ask(FIRST, "vault"), note=ONLY_DEAR).proposal
+    assert proposed is not None
+    assert "100" not in crystal.store.decisions.proposal(proposed.id).question
+    ada.ask(THEN, "vault", follow=proposed.id)
+    assert READ_DEAR in readings(model.prompts)[-1]
+    bo.ask(THEN, "vault", follow=proposed.id)
+    assert "100" not in readings(model.prompts)[-1]
+    ada.correct(proposed.id, DEAR)
+    (card,) = crystal.cards("vault")
+    assert (card.question.text, card.sql) == (
+        "How many hardware items over «n2» are there?",
+        "SELECT COUNT(*) FROM item WHERE kind = '«1»' AND price > '«n2»'",
+    )
+
+
 def test_a_note_on_what_the_data_means_leaves_the_question_alone(given: Given) -> None:
     crystal, _ = given
     answer = crystal.ask(FIRST, "shop")

@@ -212,9 +212,13 @@ class Crystal(Defining):
         """Give the right SQL for an answer's question: it becomes a card in the caller's name."""
         from sqlcrystal.serving import verdicts
 
-        person = self._person(by)
-        record = self._judged(_name(answer), person)
-        given = self._ruled(verdicts.correct_answer(self.workspace, record, sql, by=person, note=note))
+        person, name, proposal = self._person(by), _name(answer), None
+        if name.startswith(reach.PROPOSAL_MARK):
+            proposal = reach.proposal_for(self.workspace, self.caller, name)
+            name = proposal.answer
+        record = self._judged(name, person)
+        given = verdicts.correct_answer(self.workspace, record, sql, by=person, note=note, proposal=proposal)
+        given = self._ruled(given)
         if not self._withholds(record.database):
             return given
         return replace(given, columns=(), rows=(), row_count=min(given.row_count, 1))

@@ -127,13 +127,17 @@ def answer_for(
 
 
 def followed(workspace: Workspace, caller: Caller, name: str, *, person: str) -> AnswerRecord:
-    """Find the answer that a question goes on from: one that was shown, over a database that the caller may ask."""
-    if name.startswith(PROPOSAL_MARK) and not caller.local:
-        name = proposal_for(workspace, caller, name).answer
-    record = answer_for(workspace, caller, name, Scope.ASK, person=person)
+    """Find the answer that a question goes on from: one that was shown, over a database that the caller may ask.
+
+    After a proposal it is that which was shown last: the answer is given with its question and its SQL.
+    """
+    proposal = proposal_for(workspace, caller, name) if name.startswith(PROPOSAL_MARK) else None
+    record = answer_for(workspace, caller, proposal.answer if proposal else name, Scope.ASK, person=person)
     if record.twin_of:
         raise NotFound(f"no answer {name[:40]!r} here, or not for you")
-    return record
+    if proposal is None:
+        return record
+    return replace(record, question=proposal.question or record.question, sql=proposal.sql, error="")
 
 
 def proposal_for(workspace: Workspace, caller: Caller, name: str) -> Proposal:

@@ -275,8 +275,11 @@ def _turn(workspace: Workspace, given: AnswerRecord, *, by: str) -> PastTurn | N
     record = as_it_stands(workspace, given)
     if record.question == FORGOTTEN:
         return None
-    spoken = workspace.heard(record.id) if record.asked_by == by else ""
+    own = workspace.store.answers.get(record.id).question
+    about = "" if record.question == own else record.question  # of a note, which made it another question
+    spoken = workspace.heard(record.id, about=about) if record.asked_by == by else ""
     verdict = standing_verdict(workspace, record)
-    wrong = record.error or (verdict is not None and verdict.verdict is Verdict.REJECTED)
+    rejected = verdict is not None and verdict.verdict is Verdict.REJECTED and verdict.sql == (record.sql or "")
+    wrong = record.error or rejected
     sql = None if wrong or record.sql is None or is_masked(record.sql) else record.sql
     return PastTurn(spoken or record.question, sql)

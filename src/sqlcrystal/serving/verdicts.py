@@ -128,27 +128,42 @@ def _as_if_asked(opened: OpenDatabase, near: Retrieved, question: Question) -> R
     return replace(near, card=replace(near.card, sql=exchanged.sql, question=question))
 
 
-def correct_answer(workspace: Workspace, record: AnswerRecord, sql: str, *, by: str, note: str = "") -> Correction:
-    """Take a person's own SQL for an answer's question, if the guard lets it through and it runs."""
+def correct_answer(
+    workspace: Workspace, record: AnswerRecord, sql: str, *, by: str, note: str = "", proposal: Proposal | None = None
+) -> Correction:
+    """Take a person's own SQL for the question of an answer, or of a proposal, if it passes the guard and runs."""
     opened = workspace.open(record.database)
     execution = must_run(opened, sql)
     episode = replace(_episode(workspace, record), source="user", sql=sql, rounds=())
-    meant = _meant(workspace, record, note)
-    same = record.sql is not None and record.sql.strip() == sql.strip() and not record.error
+    meant = _meant(workspace, record, note, proposal)
+    question = meant.question.text if meant.follows else ""
+    same = not question and record.sql is not None and record.sql.strip() == sql.strip() and not record.error
     verdict = Verdict.CONFIRMED if same else Verdict.CORRECTED
     now = opened.database.fingerprint()
-    question = meant.question.text if meant.follows else ""
     if question and is_private(opened):  # both are masked together, so that a value has one mask in both
         masked = masked_query(opened, question, sql)
+        workspace.hear(record.id, question, about=masked.question)
         question, episode = masked.question, replace(episode, sql=masked.sql or sql)
     about, episode = _about(record, episode, question)
-    ruling = _bank(workspace, about, episode, by=by, note=note, verdict=verdict, fingerprint=now)
+    ruling = _bank(
+        workspace,
+        about,
+        episode,
+        by=by,
+        note=note,
+        verdict=verdict,
+        proposal=proposal.id if proposal is not None else "",
+        fingerprint=now,
+    )
     told = in_words(workspace, record.database, sql, meant.question.text)
     return Correction.of(replace(ruling, question=question), sql, execution, told)
 
 
-def _meant(workspace: Workspace, record: AnswerRecord, note: str) -> Reading:
-    """Tell which question a person wants answered who left a note on its answer."""
+def _meant(workspace: Workspace, record: AnswerRecord, note: str, proposal: Proposal | None = None) -> Reading:
+    """Tell which question a person wants answered who left a note on its answer, or on what was proposed for it."""
+    if proposal is not None and proposal.question:  # an earlier note had made it another than the answer's
+        text = workspace.heard(record.id, about=proposal.question) or proposal.question
+        return replace(read_noted(workspace, as_question(text, record.database), proposal.sql, note), follows=True)
     asked = as_question(workspace.heard(record.id) or record.question, record.database)
     return read_noted(workspace, asked, record.sql, note)
 
@@ -195,7 +210,10 @@ def reject_answer(
             question=meant.question.text if meant.follows else "",
             episode=episode,
         )
-        workspace.store.decisions.propose(kept_proposal(workspace, opened, record, proposal))
+        lasting = kept_proposal(workspace, opened, record, proposal)
+        workspace.store.decisions.propose(lasting)
+    if lasting.question != proposal.question:
+        workspace.hear(record.id, proposal.question, about=lasting.question)
     result = Result.of(rows, in_words(workspace, record.database, proposal.sql).words)
     proposed = Proposed.returning(result, id=proposal.id, sql=proposal.sql, question=proposal.question)
     return Rejection.of(ruling, proposed)

@@ -59,7 +59,7 @@ class Workspace:
         self._opened: list[Database] = []
         self._named_here: dict[str, DatabaseEntry] = {}
         self._remembered: set[str] = set()
-        self._heard: dict[str, str] = {}
+        self._heard: dict[tuple[str, str], str] = {}
         self._glossaries: dict[str, tuple[int, Glossary]] = {}
         self._allowed: dict[str, bool] = {}
         for name, entry in team.databases.items():
@@ -256,16 +256,19 @@ class Workspace:
         entry = self.entry(name)
         return entry is not None and entry.values == "never"
 
-    def hear(self, answer: str, question: str) -> None:
-        """Remember a question as it was spoken for as long as this process lives, and only the latest of them."""
+    def hear(self, answer: str, question: str, *, about: str = "") -> None:
+        """Remember a question as it was spoken for as long as this process lives, and only the latest of them.
+
+        `about` is what is kept of it, where a note made it another than the answer's own.
+        """
         with self._lock:
-            self._heard[answer] = question
+            self._heard[answer, about] = question
             while len(self._heard) > MOST_HEARD:
                 self._heard.pop(next(iter(self._heard)))
 
-    def heard(self, answer: str) -> str:
+    def heard(self, answer: str, *, about: str = "") -> str:
         """Give a question as it was spoken; nothing where that is no longer known."""
-        return self._heard.get(answer, "")
+        return self._heard.get((answer, about), "")
 
     # ── store and people ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -102,7 +102,9 @@ class Loop:
         """Answer, as a question after the last one, and remember the answer for a verdict."""
         tell("reading the question" if self.answer else "looking for cards")
         try:
-            answer = self.crystal.ask(question, self.database, follow=self.answer or "", on_event=tell_step)
+            answer = self.crystal.ask(
+                question, self.database, follow=self.proposal or self.answer or "", on_event=tell_step
+            )
         finally:
             tell("")
         self.answer, self.proposal, self.database = answer, None, answer.database
@@ -143,7 +145,7 @@ class Loop:
 
     def correct(self, sql: str) -> Iterable[str]:
         """Bank the user's own SQL."""
-        return correction_lines(self.crystal.correct(self._last(), sql))
+        return correction_lines(self.crystal.correct(self.proposal or self._last(), sql))
 
     def choose(self, name: str) -> Iterable[str]:
         """Go on with another database."""
