@@ -82,6 +82,7 @@ RUN = {
         *[("sqlcrystal", f"{LEARN}::test_the_tutorial_runs_from_an_empty_folder")] * 3,
         ("sqlcrystal serve", f"{HERE}::test_what_was_learned_is_served"),
         ("answer=", f"{LEARN}::test_the_tutorial_runs_from_an_empty_folder"),
+        ("mkdir -p dbt", f"{LEARN}::test_the_tutorial_runs_from_an_empty_folder"),
         ("sqlcrystal cards list", f"{LEARN}::test_the_tutorial_runs_from_an_empty_folder"),
     ],
     "docs/tutorial/score.md": [

@@ -18,4 +18,7 @@ def test_the_tutorial_runs_from_an_empty_folder(tmp_path: Path) -> None:
     assert "webshop: 200 statements" in shown
     assert "holds what looks like a secret\tweek-" in shown
     assert re.search(r"tried before\n", shown)
+    assert "webshop: 1 statements, 1 queries" in shown
+    assert "3 definitions proposed from the words of its columns" in shown
+    assert re.search(r"shipped\b.*orders\.status = 'shp'", shown)
     assert re.search(r"^confirmed: answer \w+ is card \w+ of webshop, by ada$", shown, re.M)

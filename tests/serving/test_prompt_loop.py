@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cardbox import HashingEmbedder
+from conversing import DEAR, FIRST, ONLY_DEAR, READ_DEAR, THEN, conversing, readings
 from serving_endpoint import model_at, scripted_endpoint
 from shop import RIGHT, build, repairing
 from sqlcrystal import Crystal
@@ -51,6 +52,16 @@ def test_the_users_sql_corrects_the_last_answer(say: Say, crystal: Crystal) -> N
     say(ASKED)
     assert "corrected" in say("/sql SELECT count(*) FROM item")
     assert [card.sql for card in crystal.cards()] == ["SELECT count(*) FROM item"]
+
+
+def test_after_a_note_that_asks_something_else_the_talk_goes_on_about_that(say: Say, crystal: Crystal) -> None:
+    crystal.workspace.model._reply = conversing  # type: ignore[attr-defined]
+    say(FIRST)
+    assert f"read as: {READ_DEAR}" in say(f"/no {ONLY_DEAR}")
+    assert f"banked as: {READ_DEAR}" in say(f"/sql {DEAR}")
+    say(THEN)
+    assert f"Question 1: {READ_DEAR}\nSQL 1: {DEAR}" in readings(crystal.workspace.model.prompts)[-1]  # type: ignore[attr-defined]
+    assert {card.question.text: card.sql for card in crystal.cards()} == {READ_DEAR: DEAR}
 
 
 @pytest.mark.parametrize("line", ["/yes", "/no", "/sql SELECT 1", "/trace", "/nonsense", "/db nowhere"])

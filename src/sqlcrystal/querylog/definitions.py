@@ -89,8 +89,11 @@ def _several(text: str) -> tuple[str, ...]:
 # ── words beside columns ─────────────────────────────────────────────────────────────────────────────────────────────
 
 _CODE = r"['\"`]?(?P<code>[A-Za-z0-9_.+-]{1,12})['\"`]?"
-_TOLD = re.compile(rf"(?<![\w-]){_CODE}\s*(?:=>?|:|->|→|\bmeans\b|\bis for\b)\s*(?P<words>[^,;.|()\n]+)")
+_WORDS = r"\s*(?P<words>[^,;.|()\n]+)"
+_TOLD = re.compile(rf"(?<![\w-]){_CODE}\s*(?:=>?|->|→|\bmeans\b|\bis for\b){_WORDS}")
 """A code and its words, as in `A = active, S = suspended`."""
+_LISTED = re.compile(rf"(?<![\w-]){_CODE}\s*:{_WORDS}")
+"""The same behind a colon, which also stands where prose begins a list: so only where nothing else tells codes."""
 _IDENTIFIER = re.compile(r"(?:^|_)(?:id|key|pk|fk|uuid)$", re.IGNORECASE)
 MOST_WORDS = 5
 LONGEST_MEANING = 300
@@ -100,7 +103,7 @@ def told_of_column(table: str, column: str, words: str, accepted: Iterable[objec
     """Give a definition for each code whose words are told; where none is, one of the column itself."""
     values = [value for value in accepted if isinstance(value, str | int | float)]
     codes = {str(value): value for value in values}
-    told = [*_TOLD.finditer(words), *_in_a_row(words, codes)]
+    told = [*(list(_TOLD.finditer(words)) or _LISTED.finditer(words)), *_in_a_row(words, codes)]
     meant = {found["code"]: " ".join(found["words"].split()) for found in told if not codes or found["code"] in codes}
     kept = {code: said for code, said in meant.items() if 0 < len(said.split()) <= MOST_WORDS}
     if kept and (codes or len(kept) > 1):

@@ -37,6 +37,10 @@ def learn(
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Try at most so many queries, the most used first.")
     ] = None,
+    dbt: Annotated[
+        bool,
+        typer.Option("--dbt", help="FROM is a dbt project: propose definitions from its columns' words, too."),
+    ] = False,
     again: Annotated[bool, typer.Option("--again", help="Try once more what was tried and did not lead back.")] = False,
     store: Where = None,
     json: Json = False,
@@ -48,6 +52,8 @@ def learn(
     """
     with opened_crystal(store, db=db, name=name, model=model, api_key_env=api_key_env) as (crystal, database):
         ready_model(crystal.model_spec)
+        if dbt:  # first, as it asks no model, and says at once where there is no project
+            defined = crystal.propose_definitions(database, source=Path(source))
         with _Watched() as watched:
             report = crystal.learn(
                 source if source == "pg_stat_statements" else Path(source),
@@ -58,8 +64,12 @@ def learn(
             )
     if json:
         print_json(report)
-    else:
-        _print(report)
+        return
+    _print(report)
+    if dbt:
+        print(
+            f"{len(defined)} definitions proposed from the words of its columns: sqlcrystal definitions list --proposed"
+        )
 
 
 class _Watched:
