@@ -143,7 +143,8 @@ def test_sql_given_for_a_proposal_is_banked_under_the_question_that_its_note_mad
     for caller in (ada, crystal):
         rejected = caller.reject(caller.ask(FIRST, "shop"), note=ONLY_DEAR)
         assert rejected.proposal is not None
-        correction = caller.correct(rejected.proposal.id, better)
+        proposal = rejected.proposal.id
+        correction = caller.correct(proposal, better)
         assert (correction.id, correction.question) == (rejected.id, READ_DEAR)
         assert {card.question.text: card.sql for card in crystal.cards("shop", status="active")} == {READ_DEAR: better}
         assert crystal.proposals("shop") == []
@@ -152,7 +153,7 @@ def test_sql_given_for_a_proposal_is_banked_under_the_question_that_its_note_mad
         crystal.undo(rejected.id)
     bo = person(crystal, "bo", "vault")
     with pytest.raises(NotFound):
-        bo.correct(rejected.proposal.id, better)
+        bo.correct(proposal, better)
 
 
 def test_without_values_what_follows_a_proposal_is_understood_of_its_speaker_alone(given: Given) -> None:
