@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from sqlcrystal.config import PLACES, StudyFile
-from sqlcrystal.config.bundled import KEPT_STUDY
+from sqlcrystal.config.study import KEPT_STUDY
 from sqlcrystal.errors import DataError
 from sqlcrystal.ledger.records import Outcome, write_whole
 from sqlcrystal.models.recording import request_key

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sqlglot import exp
 
 from sqlcrystal.databases.parsing import Unparsable, parse
-from sqlcrystal.measurement.collecting import Share
+from sqlcrystal.measurement.cost import Share
 from sqlcrystal.measurement.flips import Answered, Key, Pair
 from sqlcrystal.types import CardId
 

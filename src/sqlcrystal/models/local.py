@@ -20,11 +20,10 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from sqlcrystal.listening import listener
 from sqlcrystal.models.beginnings import BeginningOf, KeptBeginnings, Slot, kept_beginnings
 from sqlcrystal.models.catalogue import SAMPLER, LocalWeights
-from sqlcrystal.patience import Patience, is_over, patience_of
 from sqlcrystal.types import Completion, Message, Sampling
+from sqlcrystal.waiting import Patience, is_over, listener, patience_of
 
 if TYPE_CHECKING:
     from sqlcrystal.models.batch_engine import BatchEngine

@@ -32,7 +32,7 @@ from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Card, Failure, Question, Retrieved, Rows
 
 if TYPE_CHECKING:
-    from sqlcrystal.telling.terms import Meant
+    from sqlcrystal.telling.words import Meant
 
 LONGEST_QUESTION = 10_000
 CHAT_MARKS = re.compile(r"<\|[^|<>\s]{1,40}\|>|<(?:start|end)_of_turn>|\[/?INST\]|</?s>")

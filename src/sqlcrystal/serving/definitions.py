@@ -21,8 +21,8 @@ from sqlcrystal.serving.reach import known_card
 from sqlcrystal.serving.verdicts import must_run
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving.presentation import tables_of
-from sqlcrystal.telling.expressions import expression, spelled, statement_of, tables_in
-from sqlcrystal.telling.terms import line_of, words_of
+from sqlcrystal.telling.definitions import expression, spelled, statement_of, tables_in
+from sqlcrystal.telling.words import line_of, words_of
 from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Admission, Card, CardId, CardKind, CardStatus, Definition, Question
 from sqlcrystal.writing.card import estimate_tokens, one_line

@@ -11,7 +11,7 @@ from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Call, Episode, Execution, Question, Retrieved, Row, Rows
 
 if TYPE_CHECKING:
-    from sqlcrystal.telling.terms import Meant
+    from sqlcrystal.telling.words import Meant
 
 
 class Draft(Struct, frozen=True, kw_only=True):

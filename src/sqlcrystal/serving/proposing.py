@@ -17,8 +17,8 @@ from sqlcrystal.serving.privacy import is_private
 from sqlcrystal.serving.refusing import COMMON
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving.presentation import tables_of
-from sqlcrystal.telling.filters import Filter, filters_of
-from sqlcrystal.telling.terms import words_of
+from sqlcrystal.telling.definitions import Filter, filters_of
+from sqlcrystal.telling.words import words_of
 from sqlcrystal.types import Card, CardId, Definition
 
 COMMENTS = "comments"

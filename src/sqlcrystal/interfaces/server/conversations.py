@@ -14,7 +14,7 @@ from sqlcrystal.interfaces.server.markdown import HOW, plain, rows_in_markdown
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.serving.crystal import Crystal
 from sqlcrystal.serving.documents import Rejection, Ruling
-from sqlcrystal.solving.extract import QUERY
+from sqlcrystal.solving.solver import QUERY
 
 _NAMED = re.compile(r"\b(?:Answer|Proposal) `(?P<id>(?:p-)?[0-9a-f]{8,64})`")
 _RIGHT = re.compile(r"right(?P<anyway>[,;]?\s+anyway)?[.!]?", re.IGNORECASE)

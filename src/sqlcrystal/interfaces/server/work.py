@@ -14,7 +14,7 @@ from sqlcrystal.interfaces.server.queues import Moved, Queue
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.interfaces.server.timing import of_this_request
 from sqlcrystal.interfaces.server.visits import this_visit
-from sqlcrystal.patience import Patience, within
+from sqlcrystal.waiting import Patience, within
 
 if TYPE_CHECKING:
     from sqlcrystal.interfaces.server.metrics import Metrics

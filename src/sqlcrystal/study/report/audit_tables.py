@@ -12,10 +12,11 @@ from sqlcrystal.measurement.windows import BankUse, card_use
 from sqlcrystal.study.report.arm_rows import grouped, label, not_shown
 from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, observed_drift, oriented
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.table import Body, Cells
-from sqlcrystal.study.report.wording import (
+from sqlcrystal.study.report.table import (
     METHOD_NAMES,
     NONE,
+    Body,
+    Cells,
     interval,
     listed,
     number,

@@ -18,9 +18,8 @@ from sqlcrystal.study.report.arm_rows import (
 )
 from sqlcrystal.study.report.comparisons import INGREDIENTS, MECHANISM, ROSTER, finding, findings, resolve
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.table import Body, Cells
+from sqlcrystal.study.report.table import NONE, WORDS, Body, Cells, interval, number, percent, points
 from sqlcrystal.study.report.value_tables import sample
-from sqlcrystal.study.report.wording import NONE, WORDS, interval, number, percent, points
 from sqlcrystal.types import CardId
 
 RETRIEVERS = ("foreign", "schema-similar", "random", "bm25", "payload", "mmr")
