@@ -11,10 +11,9 @@ from sqlcrystal import pipeline
 from sqlcrystal.errors import ModelError
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Check, Database, LanguageModel, Solver, Source
-from sqlcrystal.serving.answers import Event, Notify, unheard
+from sqlcrystal.serving.answers import Draft, Event, Notify, unheard
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import UsedCard
-from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.solving.presentation import Excerpt
 from sqlcrystal.solving.solver import SingleShot, extract_sql

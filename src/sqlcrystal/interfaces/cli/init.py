@@ -40,7 +40,7 @@ def init(
     """Write sqlcrystal.toml and try every connection. Asks for what is not given."""
     from sqlcrystal.config import TEAM_FILE
     from sqlcrystal.databases import accepts_privileged
-    from sqlcrystal.serving.initial import Choices, named_databases, settings_text, trouble, write_settings
+    from sqlcrystal.serving.opening import Choices, named_databases, settings_text, trouble, write_settings
 
     here = Path.cwd()
     if (here / TEAM_FILE).exists() and not force:

@@ -16,7 +16,7 @@ from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.web.charts import MOST_DOTS, Frame, Size, both_sizes, drawing
 from sqlcrystal.interfaces.web.rendering import chosen_database, databases_of, page, waiting_in
-from sqlcrystal.serving.figures import UNKNOWN, ValueFigure, arms, figures, verdict_rates
+from sqlcrystal.serving.value import UNKNOWN, ValueFigure, arms, figures, verdict_rates
 from sqlcrystal.types import Card, CardStatus
 
 if TYPE_CHECKING:
