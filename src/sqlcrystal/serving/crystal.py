@@ -407,7 +407,7 @@ class Crystal(Defining):
         """Remove a question or a value wherever it was kept; counts stay."""
         self.caller.require_owner()
         person = self._person(by)
-        from sqlcrystal.models.beginnings import delete_beginnings
+        from sqlcrystal.models.local import delete_beginnings
 
         delete_beginnings()  # any of them may hold the value, as the profile of a column
         return reach.existing_store(self.workspace).forget(by=person, question=question, value=value)

@@ -139,6 +139,23 @@ def _lines(comparison: "Comparison") -> list[str]:
         lines.append(f"over questions, which says nothing of other databases: {ends}, p {_probability(alone.p_value)}")
     if comparison.n_databases > 1:
         lines.append(f"sign flips over databases, exact: p {_probability(comparison.sign_flip_p)}")
+    lines += _between_databases(comparison)
+    if comparison.uneven:
+        lines.append(comparison.uneven)
+    if comparison.detectable_pp and comparison.detectable_ci_pp:
+        low, high = comparison.detectable_ci_pp
+        lines.append(
+            f"data like these detect a difference of {comparison.detectable_pp:.2f} pp with 80 % power"
+            f" (95 % interval {low:.2f} to {high:.2f})"
+        )
+    elif comparison.detectable_ci_pp:
+        lines.append("data like these detect no difference, however large, with 80 % power")
+    return lines
+
+
+def _between_databases(comparison: "Comparison") -> list[str]:
+    """Write how the difference varies from database to database."""
+    lines = []
     if comparison.leave_one_out:
         left = comparison.leave_one_out
         lines.append(
@@ -155,16 +172,6 @@ def _lines(comparison: "Comparison") -> list[str]:
             f"mean over databases, each counting once: {_signed(comparison.macro_pp)}"
             f" {_interval(*comparison.macro_ci_pp)}"
         )
-    if comparison.uneven:
-        lines.append(comparison.uneven)
-    if comparison.detectable_pp and comparison.detectable_ci_pp:
-        low, high = comparison.detectable_ci_pp
-        lines.append(
-            f"data like these detect a difference of {comparison.detectable_pp:.2f} pp with 80 % power"
-            f" (95 % interval {low:.2f} to {high:.2f})"
-        )
-    elif comparison.detectable_ci_pp:
-        lines.append("data like these detect no difference, however large, with 80 % power")
     return lines
 
 

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from sqlcrystal.ledger.records import Arm
+from sqlcrystal.measurement.attribution import Windows
+from sqlcrystal.measurement.attribution import windows as compare_windows
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
-from sqlcrystal.measurement.windows import Windows
-from sqlcrystal.measurement.windows import windows as compare_windows
 from sqlcrystal.study.report.comparisons import ROSTER, Finding, Planned, contrasts, findings, in_design
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.table import (

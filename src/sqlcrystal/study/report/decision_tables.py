@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sqlcrystal.assembly import log_share
 from sqlcrystal.ledger.records import Arm, Outcome
+from sqlcrystal.measurement.attribution import same_window
 from sqlcrystal.measurement.cost import (
     Detector,
     Share,
@@ -14,7 +15,6 @@ from sqlcrystal.measurement.cost import (
     vote_precision,
 )
 from sqlcrystal.measurement.flips import effects, stability
-from sqlcrystal.measurement.windows import same_window
 from sqlcrystal.study.report.arm_rows import (
     arm_columns,
     arm_row,

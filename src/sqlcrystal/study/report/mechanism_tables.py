@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from sqlcrystal.ledger.records import Arm
-from sqlcrystal.measurement.attribution import CardCause, FlipCause, card_effects, flip_causes
+from sqlcrystal.measurement.attribution import CardCause, FlipCause, card_effects, flip_causes, unmoved
 from sqlcrystal.measurement.cost import headroom_share
-from sqlcrystal.measurement.windows import unmoved
 from sqlcrystal.study.report.arm_rows import (
     arm_columns,
     arm_row,
