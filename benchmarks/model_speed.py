@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sqlcrystal.benchmarks import quarry
-from sqlcrystal.benchmarks.quarry.build import path as quarry_path
+from sqlcrystal.benchmarks.quarry import path as quarry_path
 from sqlcrystal.databases import open_database
 from sqlcrystal.models.local import BatchedModel, BatchedSettings, LocalModel, LocalSettings
 from sqlcrystal.solving.solver import SingleShot

@@ -24,7 +24,7 @@ from sqlcrystal.benchmarks.catalogue import load_benchmark
 from sqlcrystal.benchmarks.evaluate import read_predictions, score_predictions
 from sqlcrystal.databases import guard
 from sqlcrystal.scoring.cache import GoldCache
-from sqlcrystal.scoring.tokens import sqlite_key
+from sqlcrystal.scoring.verdicts import sqlite_key
 from sqlcrystal.types import Question
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "data"

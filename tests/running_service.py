@@ -92,7 +92,7 @@ def listening(app: Any) -> Iterator[str]:
 
     import uvicorn
 
-    from sqlcrystal.interfaces.server.connections import PatientServer
+    from sqlcrystal.interfaces.server.running import PatientServer
 
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))

@@ -162,7 +162,7 @@ def test_mcp_over_stdio_needs_no_web_framework() -> None:
     script = (
         "import sys\n"
         "for name in ('fastapi', 'uvicorn', 'prometheus_client', 'jinja2'): sys.modules[name] = None\n"
-        "import sqlcrystal.interfaces.mcp.over_stdio"
+        "import sqlcrystal.interfaces.mcp.tools"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

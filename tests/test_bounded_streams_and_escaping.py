@@ -14,8 +14,8 @@ import pytest
 from model_endpoints import behave, serving
 from sqlcrystal.bank import import_jsonl
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.bounded_streams import blocks_of, bounded_lines, inflated
 from sqlcrystal.config import read_study
+from sqlcrystal.damaged_files import blocks_of, bounded_lines, inflated
 from sqlcrystal.errors import ConfigError, DataError
 from sqlcrystal.escaping import csv_cell, fenced, visible, without_tags
 from sqlcrystal.interfaces.cli.output import print_lines, print_table

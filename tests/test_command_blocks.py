@@ -29,7 +29,7 @@ from serving_endpoint import model_at, scripted_endpoint
 from shop import OWN_TESTS, RIGHT, build, fenced
 from sqlcrystal.config import DatabaseEntry, TeamFile, read_team
 from sqlcrystal.interfaces.notebook import load_ipython_extension, unload_ipython_extension
-from sqlcrystal.ledger.export import write_results
+from sqlcrystal.ledger.folder import write_results
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving import Crystal
 from sqlcrystal.types import Message, Sampling

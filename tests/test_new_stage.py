@@ -17,7 +17,7 @@ from sqlcrystal.models.scripted import ScriptedModel, prompt_text
 from sqlcrystal.planning.plan import plan_study
 from sqlcrystal.protocols import Bank
 from sqlcrystal.study.opening import run_study
-from sqlcrystal.study.report.wording import WORDS
+from sqlcrystal.study.report.table import WORDS
 from sqlcrystal.types import Call, Episode, Question, Retrieved, Sampling
 from sqlcrystal.writing.capsule import CapsuleWriter
 from study_player import Player

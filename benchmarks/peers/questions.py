@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sqlcrystal import load_benchmark, read_study, run_study, score_predictions
 from sqlcrystal.benchmarks.cases import Benchmark, Case, splits_of
-from sqlcrystal.ledger.export import banked_entries
+from sqlcrystal.ledger.folder import banked_entries
 
 ARM = "W0"
 COLLECTION = """

@@ -29,7 +29,7 @@ from sqlcrystal.types import (
 )
 
 if TYPE_CHECKING:
-    from sqlcrystal.telling.terms import Meant
+    from sqlcrystal.telling.words import Meant
 
 
 class Memory(Protocol):
@@ -80,7 +80,7 @@ def explain(question: Question, meant: "Sequence[Meant]") -> Question:
     """Put the definitions of a question's terms beside it, for every stage that answers or repairs."""
     if not meant:
         return question
-    from sqlcrystal.telling.terms import explained  # which a question without terms need not load
+    from sqlcrystal.telling.words import explained  # which a question without terms need not load
 
     return explained(question, meant)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sqlcrystal.benchmarks import quarry
 from sqlcrystal.benchmarks.catalogue import load_benchmark
-from sqlcrystal.benchmarks.quarry import build, entries, names
+from sqlcrystal.benchmarks.quarry import entries, names
 from sqlcrystal.benchmarks.quarry.check import render, review
 from sqlcrystal.errors import ConfigError
 
@@ -21,7 +22,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", names())
 def test_every_gold_of_a_database_runs_and_differs_from_its_wrong_queries(name: str, built: Path) -> None:
-    reviewed = review(name, build.path(name, built))
+    reviewed = review(name, quarry.path(name, built))
     assert reviewed.problems == ()
     assert {finding.entry.id: finding.problems for finding in reviewed.findings if finding.problems} == {}
 
@@ -29,18 +30,18 @@ def test_every_gold_of_a_database_runs_and_differs_from_its_wrong_queries(name: 
 @pytest.mark.parametrize("name", names())
 def test_a_database_built_twice_has_the_same_bytes(name: str, built: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.sqlite"
-    build.build(name, again)
-    assert again.read_bytes() == build.path(name, built).read_bytes()
+    quarry.build(name, again)
+    assert again.read_bytes() == quarry.path(name, built).read_bytes()
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_database_has_the_content_it_was_released_with(name: str, built: Path) -> None:
-    assert build.digest(build.path(name, built)) == build.pinned()[name]
+    assert quarry.digest(quarry.path(name, built)) == quarry.pinned()[name]
 
 
 @pytest.mark.parametrize("name", names())
 def test_the_schema_gives_no_convention_away_in_a_comment(name: str) -> None:
-    schema = build.blueprint(name).schema
+    schema = quarry.blueprint(name).schema
     assert "--" not in schema
     assert "/*" not in schema
 
@@ -51,7 +52,7 @@ def test_quarry_has_the_size_and_the_mix_it_promises(built: Path) -> None:
     assert len(names()) >= 10
     assert len(every) >= 240
     assert shares == pytest.approx({"simple": 0.60, "moderate": 0.29, "challenging": 0.11}, abs=0.04)
-    assert sum(build.path(name, built).stat().st_size for name in names()) < 30_000_000
+    assert sum(quarry.path(name, built).stat().st_size for name in names()) < 30_000_000
 
 
 def test_no_question_is_asked_twice() -> None:
@@ -100,13 +101,13 @@ def test_every_question_was_read_against_its_gold_and_the_reading_is_on_record(n
 
 
 def test_a_built_database_is_kept_and_not_built_again(built: Path) -> None:
-    first = build.path("clinic", built).stat().st_mtime_ns
-    assert build.path("clinic", built).stat().st_mtime_ns == first
+    first = quarry.path("clinic", built).stat().st_mtime_ns
+    assert quarry.path("clinic", built).stat().st_mtime_ns == first
 
 
 def test_an_unknown_database_is_answered_with_the_choices() -> None:
     with pytest.raises(ConfigError, match=r"unknown value 'clinik'; choose from .*clinic.*freight"):
-        build.path("clinik")
+        quarry.path("clinik")
 
 
 def test_the_datasheet_counts_what_is_there() -> None:

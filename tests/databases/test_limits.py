@@ -17,7 +17,7 @@ from fuzzing import is_late
 from memory import forget_the_peak, peak_megabytes
 from sqlcrystal.databases import open_database
 from sqlcrystal.databases.duckdb import MAX_CHILDREN, DuckdbDatabase
-from sqlcrystal.databases.limits import MAX_MESSAGE
+from sqlcrystal.databases.results import MAX_MESSAGE
 from sqlcrystal.databases.sqlite import MAX_FAST_CHARACTERS, MAX_FAST_WEIGHT, SqliteDatabase, weigh
 from sqlcrystal.types import Failure, FailureKind, Rows
 

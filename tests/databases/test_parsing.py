@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlcrystal.acquisition.revision import Suspects, cap, suspects
 from sqlcrystal.databases import parsing
 from sqlcrystal.databases.parsing import Unparsable, parse, parse_all
-from sqlcrystal.measurement.windows import template
+from sqlcrystal.measurement.attribution import template
 from sqlcrystal.types import FailureKind
 from sqlcrystal.writing import diff
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from sqlcrystal.interfaces.web.charts import charts
-from sqlcrystal.interfaces.web.differences import side_by_side
-from sqlcrystal.interfaces.web.tables import TableView
+from sqlcrystal.interfaces.web.beside import side_by_side
+from sqlcrystal.interfaces.web.tables import TableView, charts
 from sqlcrystal.interfaces.web.text import (
     coloured,
     complained_of,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sqlcrystal.measurement.collecting import detector, headroom_reached, later_pass, repair_yield, vote_precision
+from sqlcrystal.measurement.cost import detector, headroom_reached, later_pass, repair_yield, vote_precision
 
 
 def row(question: str, *, first: bool = False, right: bool = False, rounds: int = 0, **more: Any) -> Any:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from sqlcrystal.measurement.attribution import elements, stands_in, trace, trace_depth
+from sqlcrystal.measurement.attribution import audit, card_use, elements, gini, stands_in, template, trace, trace_depth
 from sqlcrystal.measurement.flips import (
     breaks,
     correlation,
@@ -22,7 +22,6 @@ from sqlcrystal.measurement.flips import (
     to_outcomes,
     top_share,
 )
-from sqlcrystal.measurement.windows import audit, card_use, gini, template
 from sqlcrystal.types import CardId
 
 

@@ -2,9 +2,8 @@
 
 import pytest
 
-from sqlcrystal.measurement.collecting import Share
-from sqlcrystal.measurement.cost import amortization_horizon, headroom_share, tokens_per_point
-from sqlcrystal.measurement.ratio import SeedCounts, crystallization_ratio
+from sqlcrystal.measurement.cost import Share, amortization_horizon, headroom_share, tokens_per_point
+from sqlcrystal.measurement.settings import SeedCounts, crystallization_ratio
 from sqlcrystal.measurement.statistics import mcnemar_p
 
 N = 461

@@ -14,7 +14,7 @@ from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import METHODS
 from sqlcrystal.measurement.comparison import Comparison, compare, new_database, spread
 from sqlcrystal.measurement.outcomes import QuestionTable, paired
-from sqlcrystal.measurement.ratio import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate, whole_headroom
+from sqlcrystal.measurement.settings import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate, whole_headroom
 from sqlcrystal.measurement.simulation import Population, drawn, simulate
 from sqlcrystal.measurement.statistics import difference, equivalence
 from sqlcrystal.planning.power import published_truth

@@ -11,7 +11,7 @@ from sqlcrystal.measurement.clusters import METHODS, two_stage_totals
 from sqlcrystal.measurement.comparison import compare
 from sqlcrystal.measurement.outcome_files import read_outcomes
 from sqlcrystal.measurement.outcomes import PairedOutcomes, paired
-from sqlcrystal.measurement.ratio import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate
+from sqlcrystal.measurement.settings import HeldOut, SeedCounts, crystallization_ratio, ratio_estimate
 from sqlcrystal.measurement.statistics import difference, equivalence, mcnemar_p
 
 

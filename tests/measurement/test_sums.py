@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sqlcrystal.ledger.export import write_results
+from sqlcrystal.ledger.folder import write_results
 from sqlcrystal.measurement.outcomes import paired
 from sqlcrystal.measurement.statistics import difference, difference_of_sums
 from synthetic_ledger import synthetic_ledger

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sqlcrystal.models.beginnings import kept_beginnings
-from sqlcrystal.models.local import LocalModel, LocalSettings
+from sqlcrystal.models.local import LocalModel, LocalSettings, kept_beginnings
 from sqlcrystal.solving.prompt import build_prompt, shared_beginning
 from sqlcrystal.types import Message, Question, Sampling
 from tiny_gguf import write_tiny_model

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from model_endpoints import behave, serving
 from sqlcrystal.errors import ConfigError, DataError, UserError
 from sqlcrystal.interfaces.cli import model as model_commands
-from sqlcrystal.interfaces.cli import recording as recording_commands
 from sqlcrystal.models.opening import open_model, using_model
 from sqlcrystal.models.recorded import Recorded
 from sqlcrystal.models.recording import Recording
@@ -21,7 +20,6 @@ from sqlcrystal.types import Message, Sampling
 
 app = typer.Typer()
 model_commands.register(app)
-recording_commands.register(app)
 
 
 def run(*arguments: object) -> Any:

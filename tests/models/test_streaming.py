@@ -9,13 +9,12 @@ import pytest
 
 from model_endpoints import END, Answer, Handler, completion, piece, serving, stream
 from sqlcrystal.errors import BadReply, ModelUnavailable
-from sqlcrystal.listening import overheard
 from sqlcrystal.models.local import _StreamedReply
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings, RetryPolicy
 from sqlcrystal.models.recorded import Recorded
 from sqlcrystal.models.recording import Recording
-from sqlcrystal.patience import Patience
 from sqlcrystal.types import Completion, Message, Sampling
+from sqlcrystal.waiting import Patience, overheard
 
 ASK = (Message("user", "how many?"),)
 WORDS = ("```sql\nSELECT ", "COUNT(*) ", "FROM item\n```")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlcrystal.scoring.tokens import (
+from sqlcrystal.scoring.verdicts import (
     may_change_between_runs,
     orders_its_result,
     prepare_gold,

@@ -182,7 +182,7 @@ def test_the_trace_of_an_answer_has_the_model_and_the_statements_and_no_value(tm
 
     from running_service import listening
     from sqlcrystal.interfaces.server.app import make_app
-    from sqlcrystal.interfaces.server.tracing import trace_to
+    from sqlcrystal.interfaces.server.telemetry import trace_to
     from sqlcrystal.serving.clock import watch_with
 
     exporter = InMemorySpanExporter()

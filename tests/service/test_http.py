@@ -183,7 +183,7 @@ def test_the_page_and_the_command_show_the_same_figures(service: Service, capsys
     from html import unescape
 
     from sqlcrystal.interfaces.cli.value import value
-    from sqlcrystal.serving.figures import figures
+    from sqlcrystal.serving.value import figures
 
     answer = service.ask()
     service.post(f"/api/answers/{answer['id']}/confirm", json={})

@@ -15,9 +15,9 @@ import pytest
 
 from running_service import Service, replying, serving
 from sqlcrystal.interfaces.server.errors import Busy, Stopped
-from sqlcrystal.interfaces.server.queues import Queue
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.interfaces.server.visits import Visit
+from sqlcrystal.interfaces.server.work import Queue
 from sqlcrystal.types import Message, Sampling
 
 PATIENCE = 20.0

@@ -5,8 +5,7 @@ from typing import Any
 
 from running_service import ASKED, SIBLING, Service
 from sqlcrystal.measurement.live import VerdictSelection
-from sqlcrystal.serving.figures import figures, verdict_rates
-from sqlcrystal.serving.value import ArmValue, Value
+from sqlcrystal.serving.value import ArmValue, Value, figures, verdict_rates
 from sqlcrystal.types import CardStatus
 from watched_tab import IN_BROWSER, Watched
 

@@ -12,8 +12,8 @@ from shop import build, fenced
 from sqlcrystal.bank import Scope
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.interfaces.server.app import make_app
+from sqlcrystal.interfaces.server.conversations import plain
 from sqlcrystal.interfaces.server.gate import HEADERS
-from sqlcrystal.interfaces.server.markdown import plain
 from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving import Crystal

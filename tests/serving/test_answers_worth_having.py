@@ -34,7 +34,7 @@ from sqlcrystal.models.scripted import ScriptedModel, prompt_text
 from sqlcrystal.serving import ServedAnswer
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.crystal import Crystal
-from sqlcrystal.serving.figures import figures
+from sqlcrystal.serving.value import figures
 from sqlcrystal.solving.profile import HEADING
 from sqlcrystal.types import Message, Sampling
 from watched_tab import IN_BROWSER, Watched

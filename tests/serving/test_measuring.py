@@ -16,8 +16,7 @@ from sqlcrystal.errors import ConfigError, Forbidden
 from sqlcrystal.measurement.live import paired_verdicts_needed, verdicts_needed
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving import Caller
-from sqlcrystal.serving.lift import USUAL_FLOOR
-from sqlcrystal.serving.measuring import LIFTS_PP, WAYS
+from sqlcrystal.serving.lift import LIFTS_PP, USUAL_FLOOR, WAYS
 
 VERDICTS = re.compile(r"about ([\d,]+) verdicts")
 ASKED = "How many hardware items are there?"

@@ -10,7 +10,7 @@ from shop import OWN_TESTS, QUESTION, RIGHT, build, helped
 from sqlcrystal import Crystal
 from sqlcrystal.benchmarks.catalogue import load
 from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.ledger.export import banked_entries
+from sqlcrystal.ledger.folder import banked_entries
 from sqlcrystal.ledger.records import Ledger, read_ledger, write_ledger
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving.own_tests import junit, read_tests

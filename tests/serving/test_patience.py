@@ -14,8 +14,8 @@ from sqlcrystal.errors import ModelTimeout
 from sqlcrystal.models.local import _StreamedReply, free_cores
 from sqlcrystal.models.openai import OpenAIModel, OpenAISettings
 from sqlcrystal.models.scripted import Reply, ScriptedModel
-from sqlcrystal.patience import Patience, patience_of, within
 from sqlcrystal.types import Message, Sampling
+from sqlcrystal.waiting import Patience, patience_of, within
 
 LONG = 600.0
 

@@ -11,7 +11,8 @@ from cardbox import HashingEmbedder
 from shop import build as build_shop
 from shop import fenced
 from sqlcrystal import Crystal
-from sqlcrystal.benchmarks.quarry import build, entries, names
+from sqlcrystal.benchmarks import quarry
+from sqlcrystal.benchmarks.quarry import entries, names
 from sqlcrystal.databases import open_database
 from sqlcrystal.errors import NotAQuestion
 from sqlcrystal.models.scripted import ScriptedModel
@@ -81,7 +82,7 @@ def test_a_schema_that_is_not_in_english_refuses_no_question(tmp_path: Path) -> 
 def test_no_question_of_quarry_is_taken_for_a_greeting_or_an_order_and_few_for_something_else() -> None:
     refused = Counter[str]()
     for name in names():
-        tables = _tables(build.path(name))
+        tables = _tables(quarry.path(name))
         for entry in entries(name):
             refused["rules"] += bool(_GREETING.fullmatch(entry.text) or _ORDER.match(entry.text))
             refused["schema"] += is_about_something_else(entry.text, tables)

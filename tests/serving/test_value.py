@@ -18,8 +18,7 @@ from sqlcrystal.bank import AnswerRecord, CardUse, Store, Verdict
 from sqlcrystal.config import DatabaseEntry, Prices, TeamFile
 from sqlcrystal.models.scripted import ScriptedModel
 from sqlcrystal.serving.asking import held_out
-from sqlcrystal.serving.figures import figures
-from sqlcrystal.serving.value import Value, values
+from sqlcrystal.serving.value import Value, figures, values
 from sqlcrystal.types import CardId, Message, Sampling
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlcrystal.solving.extract import extract_blocks, extract_sql
+from sqlcrystal.solving.solver import extract_blocks, extract_sql
 
 QUERY = "SELECT name FROM item WHERE kind = 'a;b'"
 

@@ -20,9 +20,9 @@ from sqlcrystal.solving.following import FOLLOW_SYSTEM
 from sqlcrystal.study.design import SETTINGS
 from sqlcrystal.study.opening import run_study
 from sqlcrystal.study.report.facts import Facts
+from sqlcrystal.study.report.table import NONE
 from sqlcrystal.study.report.team_tables import dialogue_effects, dialogue_sentences
 from sqlcrystal.study.report.value_tables import dialogue_table
-from sqlcrystal.study.report.wording import NONE
 from sqlcrystal.types import Message, Sampling
 
 STUDY = Path(__file__).parents[2] / "studies" / "sparc.toml"

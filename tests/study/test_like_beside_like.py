@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from sqlcrystal.ledger.records import Ledger
-from sqlcrystal.study.report import audit_tables, decision_tables, mechanism_tables, model_tables
+from sqlcrystal.study.report import audit_tables, decision_tables, design_tables, mechanism_tables
 from sqlcrystal.study.report.arm_rows import cards_per_seed
 from sqlcrystal.study.report.document import make_document
 from sqlcrystal.study.report.facts import Facts, percent_right
@@ -92,7 +92,7 @@ def test_banks_that_were_to_be_equal_and_are_not_are_told(facts: Facts) -> None:
 
 def test_the_seeds_of_another_benchmark_print_what_their_columns_say() -> None:
     runs = [Facts(synthetic_ledger(only=("none", "W0"), benchmark=name)) for name in ("first", "second")]
-    table = model_tables.cross_sections(runs)
+    table = design_tables.cross_sections(runs)
     assert table is not None
     rows = {row[0]: row for row in table.rows}
     alone = runs[1].on([SEEDS[0]])

@@ -12,8 +12,7 @@ from sqlcrystal.study.opening import run_study
 from sqlcrystal.study.report.document import Document, make_document
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.html import to_page
-from sqlcrystal.study.report.table import ReportTable
-from sqlcrystal.study.report.wording import NONE
+from sqlcrystal.study.report.table import NONE, ReportTable
 from study_player import Player
 
 PAPER = Path(__file__).parents[2] / "studies" / "paper.toml"

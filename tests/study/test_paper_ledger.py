@@ -5,7 +5,7 @@ import re
 import pytest
 
 from paper_counts import paper_facts
-from sqlcrystal.measurement.ratio import SeedCounts, crystallization_ratio
+from sqlcrystal.measurement.settings import SeedCounts, crystallization_ratio
 from sqlcrystal.study.report import cost_tables, value_tables
 from sqlcrystal.study.report.catalogue import sections
 from sqlcrystal.study.report.comparisons import ROSTER

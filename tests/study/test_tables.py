@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from sqlcrystal.ledger.records import Arm, Ledger
-from sqlcrystal.measurement.ratio import crystallization_ratio
+from sqlcrystal.measurement.settings import crystallization_ratio
 from sqlcrystal.study.report import audit_tables, cost_tables, decision_tables, mechanism_tables, value_tables
 from sqlcrystal.study.report.comparisons import contrasts, finding, observed_drift, oriented
 from sqlcrystal.study.report.document import make_document

@@ -5,9 +5,8 @@ import pytest
 from sqlcrystal import pipeline
 from sqlcrystal.errors import UserError
 from sqlcrystal.solving.prompt import render_question
-from sqlcrystal.telling.expressions import expression, statement_of, tables_in
-from sqlcrystal.telling.filters import filters_of
-from sqlcrystal.telling.terms import MOST, Glossary
+from sqlcrystal.telling.definitions import expression, filters_of, statement_of, tables_in
+from sqlcrystal.telling.words import MOST, Glossary
 from sqlcrystal.types import CardId, Definition, Question
 
 LAYOUT = {"customers": ("id", "status", "closed", "city"), "orders": ("id", "customer_id", "status")}

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from sqlcrystal.benchmarks.quarry import build, entries, names
+from sqlcrystal.benchmarks import quarry
+from sqlcrystal.benchmarks.quarry import entries, names
 from sqlcrystal.databases.parsing import parse_all
 from sqlcrystal.telling.query import sentence, tell
 from sqlcrystal.telling.scope import Known, Untold
@@ -61,7 +62,7 @@ def test_a_query_is_told_in_one_sentence_or_not_at_all(sql: str, words: str) -> 
 
 @pytest.mark.parametrize("name", names())
 def test_every_gold_of_quarry_is_told_and_nothing_of_it_is_left_out(name: str) -> None:
-    known = Known.of(build.blueprint(name).schema, "sqlite")
+    known = Known.of(quarry.blueprint(name).schema, "sqlite")
     told = [_hidden_changes(entry.sql, known) for entry in entries(name)]
     assert [change for changes in told for change in changes] == []
 

@@ -12,8 +12,7 @@ from sqlcrystal.writing.capsule import SYSTEM, LessonWriter, distil, fence, name
 from sqlcrystal.writing.capsule import prompt as capsule_prompt
 from sqlcrystal.writing.card import Trace, estimate_tokens, render_pair
 from sqlcrystal.writing.diff import CLAUSES, QUERY, ClauseDiff, diff
-from sqlcrystal.writing.diff_writers import GUARDS, Anchor, Diff, DiffGuard, DiffMode
-from sqlcrystal.writing.modes import MODES, modes
+from sqlcrystal.writing.diff_writers import GUARDS, MODES, Anchor, Diff, DiffGuard, DiffMode, modes
 
 
 def episode(wrong: str | None = WRONG, fixed: str = RIGHT, *, probed: bool = True) -> Episode:

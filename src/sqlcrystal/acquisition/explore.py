@@ -9,9 +9,8 @@ from sqlcrystal.acquisition.repair import Repair, clip, greedy
 from sqlcrystal.acquisition.revision import look, render_facts, report
 from sqlcrystal.databases.engines import title_of
 from sqlcrystal.protocols import Check, Database, LanguageModel
-from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.prompt import SINGLE_SHOT, HeaderOf, build_prompt, no_header, render_question, render_schema
-from sqlcrystal.solving.solver import PromptingSolver
+from sqlcrystal.solving.solver import PromptingSolver, extract_sql
 from sqlcrystal.types import Attempt, Call, Card, Effort, Message, Probe, Question, Round, Sampling
 
 SYSTEM = (

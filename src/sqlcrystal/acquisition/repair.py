@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sqlcrystal.errors import ModelRejected
 from sqlcrystal.protocols import Check, Database, LanguageModel
 from sqlcrystal.solving.consensus import rows_of
-from sqlcrystal.solving.extract import extract_sql, same_words
+from sqlcrystal.solving.solver import extract_sql, same_words
 from sqlcrystal.types import Attempt, Call, Effort, Episode, Execution, Message, Round, Rows, Sampling
 
 BUDGET = 3

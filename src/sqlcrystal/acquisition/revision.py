@@ -21,8 +21,8 @@ from sqlcrystal.databases.layout import Layout, homes_of, join_path, keys_of, la
 from sqlcrystal.databases.parsing import Unparsable, grammar, parse, written
 from sqlcrystal.databases.spelling import misspelt, respelled
 from sqlcrystal.protocols import Check, Database, LanguageModel
-from sqlcrystal.solving.extract import extract_blocks, extract_sql, same_words
 from sqlcrystal.solving.prompt import render_execution, render_question, render_schema
+from sqlcrystal.solving.solver import extract_blocks, extract_sql, same_words
 from sqlcrystal.types import (
     Attempt,
     Call,

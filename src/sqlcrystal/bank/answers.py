@@ -7,7 +7,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.documents import DocumentLookup, StoredRecords, encode, insert_once, read_episode
 from sqlcrystal.bank.records import (
     FORGOTTEN,
     JUDGED,
@@ -20,7 +19,17 @@ from sqlcrystal.bank.records import (
     Waiting,
     question_key,
 )
-from sqlcrystal.bank.tables import answer_cards, answers, cards, proposals
+from sqlcrystal.bank.tables import (
+    DocumentLookup,
+    StoredRecords,
+    answer_cards,
+    answers,
+    cards,
+    encode,
+    insert_once,
+    proposals,
+    read_episode,
+)
 from sqlcrystal.timestamps import as_timestamp
 from sqlcrystal.types import CardId, CardKind, Episode
 

@@ -11,10 +11,19 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import BUSY_SECONDS, Backend, Rows, open_backend
-from sqlcrystal.bank.documents import DocumentLookup, StoredRecords, encode, read_episode, upsert
 from sqlcrystal.bank.records import Added, Change, Entry, question_key
 from sqlcrystal.bank.snapshots import MEMORY, SnapshotCache, refresh, revision_of
-from sqlcrystal.bank.tables import cards, changes, episodes, revisions
+from sqlcrystal.bank.tables import (
+    DocumentLookup,
+    StoredRecords,
+    cards,
+    changes,
+    encode,
+    episodes,
+    read_episode,
+    revisions,
+    upsert,
+)
 from sqlcrystal.errors import BankError
 from sqlcrystal.timestamps import as_timestamp, timestamp
 from sqlcrystal.types import Admission, Card, CardId, CardKind, CardStatus, Definition, Episode, Question, is_personal

@@ -1,7 +1,7 @@
-"""Verdicts and proposals, append-only: a verdict is never rewritten, a later one replaces it."""
+"""Verdicts and proposals, append-only: a verdict is never rewritten, a later one replaces it; proposals wait."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -9,9 +9,18 @@ import sqlalchemy as sa
 
 from sqlcrystal.bank.answers import AnswerStore
 from sqlcrystal.bank.backend import Backend, Row
-from sqlcrystal.bank.documents import encode, insert_once, read_episode
-from sqlcrystal.bank.records import AnswerRecord, Decided, Decision, Proposal, Verdict
-from sqlcrystal.bank.tables import answers, decisions, proposals
+from sqlcrystal.bank.records import AnswerRecord, Decided, Decision, Proposal, ProposedDefinition, Verdict
+from sqlcrystal.bank.tables import (
+    DocumentLookup,
+    StoredRecords,
+    answers,
+    decisions,
+    encode,
+    insert_once,
+    proposals,
+    proposed_definitions,
+    read_episode,
+)
 from sqlcrystal.errors import BankError
 from sqlcrystal.timestamps import as_timestamp, timestamp
 from sqlcrystal.types import is_personal
@@ -186,3 +195,52 @@ def _proposal(row: Row) -> Proposal:
     fields: dict[str, Any] = {field: row._mapping[field] for field in Proposal.__struct_fields__}
     trace = fields["episode"]
     return Proposal(**fields | {"episode": None if trace is None else read_episode(trace)})
+
+
+_PROPOSED = StoredRecords(ProposedDefinition)
+_LOOKUP = DocumentLookup(proposed_definitions, kind="proposed definition")
+
+
+class ProposedDefinitionStore:
+    """Keeps proposals by an id that follows from what they say, with the verdict on them."""
+
+    def __init__(self, backend: Backend) -> None:
+        """Share the store's transactions."""
+        self._backend = backend
+
+    def propose(self, proposed: Iterable[ProposedDefinition]) -> list[ProposedDefinition]:
+        """Keep proposals, and return those that are new: neither waiting nor decided on."""
+        with self._backend.writing() as connection:
+            return [
+                each
+                for each in proposed
+                if insert_once(
+                    connection,
+                    proposed_definitions,
+                    {
+                        "id": each.id,
+                        "database": each.database,
+                        "at": each.at,
+                        "document": encode(f"definition {each.id!r}", each),
+                    },
+                )
+            ]
+
+    def waiting(self, database: str | None = None) -> list[ProposedDefinition]:
+        """List what waits for a word, oldest first."""
+        query = sa.select(proposed_definitions.c.document).where(proposed_definitions.c.verdict == "")
+        if database is not None:
+            query = query.where(proposed_definitions.c.database == database)
+        rows = self._backend.rows(query.order_by(proposed_definitions.c.seq))
+        return [_PROPOSED.decode(document) for (document,) in rows]
+
+    def get(self, name: str) -> ProposedDefinition:
+        """Return one proposal, decided or not; the start of its id will do where only one has it."""
+        return _PROPOSED.decode(_LOOKUP.find(self._backend, name))
+
+    def decide(self, name: str, verdict: Verdict, *, by: str) -> bool:
+        """Keep a person's word on a proposal; False where one was given before."""
+        table = proposed_definitions
+        decided = table.update().where(table.c.id == name, table.c.verdict == "")
+        with self._backend.writing() as connection:
+            return bool(connection.execute(decided.values(verdict=str(verdict), by=by)).rowcount)

@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
+from sqlcrystal.damaged_files import is_whole
 from sqlcrystal.errors import BankError, ConfigError, StoreAway
-from sqlcrystal.sqlite_files import is_whole
 
 STORE_MARK = 0x53514C43
 """SQLC: tells a store from any other SQLite file, and names the lock that lets one PostgreSQL writer in at a time."""

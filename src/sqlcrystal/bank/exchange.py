@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.documents import read_entry
 from sqlcrystal.bank.records import Entry
-from sqlcrystal.bounded_streams import blocks_of, bounded_lines
+from sqlcrystal.bank.tables import read_entry
+from sqlcrystal.damaged_files import blocks_of, bounded_lines
 from sqlcrystal.errors import DataError
 from sqlcrystal.types import CardId
 

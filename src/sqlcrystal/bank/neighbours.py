@@ -15,9 +15,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from sqlcrystal.bank.cards import CardStore
-from sqlcrystal.bank.documents import StoredRecords
 from sqlcrystal.bank.snapshots import revision_of
-from sqlcrystal.bank.tables import cards
+from sqlcrystal.bank.tables import StoredRecords, cards
 from sqlcrystal.errors import BankError
 from sqlcrystal.protocols import Embedder
 from sqlcrystal.types import Card, CardId, CardKind, CardStatus, Retrieved

@@ -6,8 +6,7 @@ import msgspec
 import sqlalchemy as sa
 
 from sqlcrystal.bank.backend import Backend
-from sqlcrystal.bank.documents import StoredRecords
-from sqlcrystal.bank.tables import cards, changes, revisions
+from sqlcrystal.bank.tables import StoredRecords, cards, changes, revisions
 from sqlcrystal.types import Card, CardKind, CardStatus
 
 MEMORY = 512 * 2**20

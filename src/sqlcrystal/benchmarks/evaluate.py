@@ -14,8 +14,16 @@ from sqlcrystal.benchmarks.files import parse_json, read_json_lines, read_text
 from sqlcrystal.errors import DataError
 from sqlcrystal.scoring.cache import GoldCache
 from sqlcrystal.scoring.judge import MAX_ROWS, TIMEOUT, OnProgress, PredictedPair, judge
-from sqlcrystal.scoring.tokens import prepare_gold, prepare_prediction
-from sqlcrystal.scoring.verdicts import DEFAULT_RULE, Judgement, Report, Scored, report_of, rule_named
+from sqlcrystal.scoring.verdicts import (
+    DEFAULT_RULE,
+    Judgement,
+    Report,
+    Scored,
+    prepare_gold,
+    prepare_prediction,
+    report_of,
+    rule_named,
+)
 
 _BIRD_MARK = "\t----- bird -----\t"
 _ID_KEYS = ("id", "question_id")

@@ -7,7 +7,6 @@ from msgspec import Struct
 from sqlcrystal.benchmarks.cases import Case
 from sqlcrystal.protocols import Database
 from sqlcrystal.scoring.judge import MAX_ROWS
-from sqlcrystal.scoring.tokens import prepare_gold, prepare_prediction
 from sqlcrystal.scoring.verdicts import (
     DEFAULT_RULE,
     GOLD_KINDS,
@@ -17,6 +16,8 @@ from sqlcrystal.scoring.verdicts import (
     UNEVALUABLE,
     Kind,
     compare,
+    prepare_gold,
+    prepare_prediction,
     rule_named,
 )
 from sqlcrystal.single_flight import SingleFlight

@@ -11,7 +11,7 @@ import duckdb
 import msgspec
 
 from sqlcrystal.databases.child import GRACE_SECONDS, Request, bound_memory, light_fuse, read, write
-from sqlcrystal.databases.limits import TooLarge, collect, first_line
+from sqlcrystal.databases.results import TooLarge, collect, first_line
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 
 MEMORY_LIMIT = 128 * 2**20

@@ -13,7 +13,7 @@ from pymysql.connections import Connection
 from sqlcrystal.databases.engines import Opening
 from sqlcrystal.databases.functions import Catalogue
 from sqlcrystal.databases.guard import Statement
-from sqlcrystal.databases.limits import MAX_BYTES, TooLarge
+from sqlcrystal.databases.results import MAX_BYTES, TooLarge
 from sqlcrystal.databases.servers import CONNECT_SECONDS, Stream, open_server
 from sqlcrystal.errors import DatabaseError
 from sqlcrystal.protocols import Database

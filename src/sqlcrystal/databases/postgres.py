@@ -14,7 +14,7 @@ from psycopg.pq import Format
 from sqlcrystal.databases.engines import Opening
 from sqlcrystal.databases.functions import Catalogue
 from sqlcrystal.databases.guard import Statement
-from sqlcrystal.databases.limits import MAX_BYTES, plain
+from sqlcrystal.databases.results import MAX_BYTES, plain
 from sqlcrystal.databases.servers import CONNECT_SECONDS, Stream, open_server
 from sqlcrystal.errors import DatabaseError
 from sqlcrystal.protocols import Database

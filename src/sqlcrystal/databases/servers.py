@@ -26,7 +26,7 @@ from sqlcrystal.databases import guard
 from sqlcrystal.databases.description import with_views
 from sqlcrystal.databases.engines import Opening
 from sqlcrystal.databases.functions import Catalogue, Functions
-from sqlcrystal.databases.limits import TooLarge, collect, first_line
+from sqlcrystal.databases.results import TooLarge, collect, first_line
 from sqlcrystal.errors import ConfigError, DatabaseError
 from sqlcrystal.protocols import Database
 from sqlcrystal.types import Column, Execution, Failure, FailureKind, Rows, Table

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from sqlcrystal.databases.child import GRACE_SECONDS, OUTSIDE, Children, Gone, Late, Request, decode
 from sqlcrystal.databases.description import with_views
 from sqlcrystal.databases.engines import Opening
-from sqlcrystal.databases.limits import OVER_THE_CAP
 from sqlcrystal.databases.plain import is_plain
+from sqlcrystal.databases.results import OVER_THE_CAP
 from sqlcrystal.databases.sqlite_connection import FAST, Connection
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.types import Column, Execution, Failure, FailureKind, Row, Table

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from sqlcrystal.databases.child import GRACE_SECONDS, OUTSIDE, Request, bound_memory, light_fuse, read, write
 from sqlcrystal.databases.functions import built_in
-from sqlcrystal.databases.limits import MAX_MESSAGE, TooLarge, collect
+from sqlcrystal.databases.results import MAX_MESSAGE, TooLarge, collect
 from sqlcrystal.errors import DatabaseError
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 

@@ -17,7 +17,7 @@ from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.pipeline import Served
 from sqlcrystal.protocols import Database
 from sqlcrystal.solving.consensus import AGREEING, voices
-from sqlcrystal.solving.extract import same_words
+from sqlcrystal.solving.solver import same_words
 
 TRAITS = (
     "agreeing views",

@@ -114,9 +114,6 @@ class LiveLift(Struct, frozen=True, kw_only=True):
     value_pp: float | None
     low_pp: float | None
     high_pp: float | None
-    n_with: int
-    n_without: int
-    n_settled: int
     left_out: int
     """Verdicts given while a share was held out that one arm has too few verdicts of."""
 
@@ -152,17 +149,12 @@ def reach(*, variance: Any, alpha: float = ALPHA, likely: float = LIKELY_LIFT) -
 def live_lift(strata: Sequence[Tally], *, alpha: float = ALPHA) -> LiveLift:
     """The lift as a team reads it, today."""
     used = [stratum for stratum in strata if bool(stratum.usable)]
-    counts = {
-        "n_with": int(sum(stratum.with_memory for stratum in used)),
-        "n_without": int(sum(stratum.without for stratum in used)),
-        "n_settled": int(sum(stratum.settled for stratum in used)),
-        "left_out": int(sum(stratum.total for stratum in strata if not bool(stratum.usable))),
-    }
+    left_out = int(sum(stratum.total for stratum in strata if not bool(stratum.usable)))
     if not used:
-        return LiveLift(value_pp=None, low_pp=None, high_pp=None, **counts)
+        return LiveLift(value_pp=None, low_pp=None, high_pp=None, left_out=left_out)
     interval = bounds(used, alpha=alpha)
     low, high = max(-1.0, float(interval.low)), min(1.0, float(interval.high))
-    return LiveLift(value_pp=100 * float(interval.lift), low_pp=100 * low, high_pp=100 * high, **counts)
+    return LiveLift(value_pp=100 * float(interval.lift), low_pp=100 * low, high_pp=100 * high, left_out=left_out)
 
 
 def worst_bounds(strata: Sequence[tuple[Tally, Asked]], *, alpha: float = ALPHA) -> Bounds:

@@ -14,7 +14,7 @@ from sqlcrystal.measurement import clusters
 from sqlcrystal.measurement.clusters import Floats
 from sqlcrystal.measurement.flips import Pair, stability
 from sqlcrystal.measurement.outcomes import QuestionTable
-from sqlcrystal.measurement.ratio import FiellerSet, fieller
+from sqlcrystal.measurement.settings import FiellerSet, fieller
 
 
 class DatabaseTruth(Struct, frozen=True, kw_only=True):

@@ -26,9 +26,8 @@ from sqlcrystal.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from sqlcrystal.listening import listener
-from sqlcrystal.patience import patience_of
 from sqlcrystal.types import Completion, Message, Sampling
+from sqlcrystal.waiting import listener, patience_of
 
 if TYPE_CHECKING:
     import httpx

@@ -18,10 +18,9 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
-from sqlcrystal.bounded_streams import MAX_LINE, Allowance, bounded_lines, inflated, unpacked
+from sqlcrystal.damaged_files import MAX_LINE, Allowance, bounded_lines, inflated, is_whole, unpacked
 from sqlcrystal.errors import DataError
 from sqlcrystal.protocols import LanguageModel
-from sqlcrystal.sqlite_files import is_whole
 from sqlcrystal.types import Completion, Message, Sampling
 
 # ── the working file ─────────────────────────────────────────────────────────────────────────────────────────────────

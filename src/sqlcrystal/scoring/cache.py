@@ -15,7 +15,7 @@ from threading import Lock
 
 import msgspec
 
-from sqlcrystal.scoring.tokens import may_change_between_runs
+from sqlcrystal.scoring.verdicts import may_change_between_runs
 from sqlcrystal.types import Rows
 
 _FORMAT = f"1/{sqlite3.sqlite_version}"

@@ -13,8 +13,7 @@ from sqlcrystal.databases.engines import locate, title_of
 from sqlcrystal.errors import DatabaseError, DataError
 from sqlcrystal.protocols import Database
 from sqlcrystal.scoring.cache import GoldCache
-from sqlcrystal.scoring.tokens import sqlite_key
-from sqlcrystal.scoring.verdicts import Judgement, Kind, compare, rule_named
+from sqlcrystal.scoring.verdicts import Judgement, Kind, compare, rule_named, sqlite_key
 from sqlcrystal.scoring.workers import run_chunks
 from sqlcrystal.types import Execution, Failure, FailureKind, Rows
 

@@ -17,10 +17,9 @@ from sqlcrystal.bank import AnswerRecord, CardUse, Proposal, TermUse, question_k
 from sqlcrystal.consumption.memory import NoMemory
 from sqlcrystal.databases.results import result_digest
 from sqlcrystal.errors import ModelError, SqlcrystalError, UserError
-from sqlcrystal.serving.answers import Event, Notify, ServedAnswer, served, unheard
+from sqlcrystal.serving.answers import Draft, Event, Notify, ServedAnswer, Vouched, conflict, served, spread, unheard
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer
-from sqlcrystal.serving.draft import Draft, Vouched, conflict, spread
 from sqlcrystal.serving.privacy import FilledMemory, is_private, kept, kept_trace
 from sqlcrystal.serving.reach import used_definitions
 from sqlcrystal.serving.readings import Beside, second_reading
@@ -32,7 +31,7 @@ from sqlcrystal.timestamps import timestamp
 from sqlcrystal.types import Card, Failure, Question, Retrieved, Rows
 
 if TYPE_CHECKING:
-    from sqlcrystal.telling.terms import Meant
+    from sqlcrystal.telling.words import Meant
 
 LONGEST_QUESTION = 10_000
 CHAT_MARKS = re.compile(r"<\|[^|<>\s]{1,40}\|>|<(?:start|end)_of_turn>|\[/?INST\]|</?s>")

@@ -6,10 +6,10 @@ from contextvars import ContextVar
 from time import perf_counter
 
 from sqlcrystal.errors import ModelTimeout
-from sqlcrystal.patience import is_over
 from sqlcrystal.protocols import Database, LanguageModel
 from sqlcrystal.solving.presentation import tables_of
 from sqlcrystal.types import Completion, Execution, Message, Sampling, Table
+from sqlcrystal.waiting import is_over
 
 Watch = Callable[[str], AbstractContextManager[object]]
 

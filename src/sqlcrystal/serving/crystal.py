@@ -12,9 +12,9 @@ from sqlcrystal.bank import CardEffect, Entry, Grant, Proposal, Scope, Verdict
 from sqlcrystal.errors import Contradicted, UserError
 from sqlcrystal.protocols import Described
 from sqlcrystal.serving import asking, reach
+from sqlcrystal.serving.actions import Defining
 from sqlcrystal.serving.answers import Notify, ServedAnswer
 from sqlcrystal.serving.callers import Caller
-from sqlcrystal.serving.defining import Defining
 from sqlcrystal.serving.documents import (
     Correction,
     DatabaseState,
@@ -249,7 +249,7 @@ class Crystal(Defining):
 
             refit_when_due(self.store, ruling.database)
         if ruling.new and ruling.card and ruling.verdict in (Verdict.CONFIRMED, Verdict.CORRECTED):
-            from sqlcrystal.serving.proposing import propose_what_is_shared
+            from sqlcrystal.serving.definitions import propose_what_is_shared
 
             propose_what_is_shared(self.workspace, ruling.card)
         return ruling
@@ -420,7 +420,7 @@ class Crystal(Defining):
         """Remove a question or a value wherever it was kept; counts stay."""
         self.caller.require_owner()
         person = self._person(by)
-        from sqlcrystal.models.beginnings import delete_beginnings
+        from sqlcrystal.models.local import delete_beginnings
 
         delete_beginnings()  # any of them may hold the value, as the profile of a column
         return reach.existing_store(self.workspace).forget(by=person, question=question, value=value)
@@ -434,7 +434,7 @@ class Crystal(Defining):
 
     def tokens(self) -> list[Grant]:
         """List the tokens that reach no further than the caller manages."""
-        from sqlcrystal.serving.tokens import tokens_of
+        from sqlcrystal.serving.callers import tokens_of
 
         return tokens_of(self.workspace, self.caller)
 
@@ -448,13 +448,13 @@ class Crystal(Defining):
         for_others: bool = False,
     ) -> IssuedToken:
         """Make a token, shown this once; `for_others` lets a manager make one in another person's name."""
-        from sqlcrystal.serving.tokens import issue
+        from sqlcrystal.serving.callers import issue
 
         return issue(self.workspace, self.caller, person, databases, scopes, days=days, for_others=for_others)
 
     def end_token(self, token_id: str) -> None:
         """End a token at once, in every process."""
-        from sqlcrystal.serving.tokens import end
+        from sqlcrystal.serving.callers import end
 
         end(self.workspace, self.caller, token_id)
 

@@ -24,7 +24,7 @@ from sqlcrystal.benchmarks.cases import Benchmark, Split, split
 from sqlcrystal.benchmarks.oracle import GoldOracle
 from sqlcrystal.benchmarks.quarry import load
 from sqlcrystal.config import DatabaseEntry, TeamFile
-from sqlcrystal.config.bundled import FOLDERS
+from sqlcrystal.config.study import FOLDERS
 from sqlcrystal.databases import open_database
 from sqlcrystal.errors import DataError, ModelRejected
 from sqlcrystal.models.recording import RecordedCall, Recording

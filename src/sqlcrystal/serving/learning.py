@@ -26,11 +26,11 @@ from sqlcrystal.querylog.bindings import with_values
 from sqlcrystal.querylog.readers import PG_STATEMENTS, read_log, read_server, read_text, text_in
 from sqlcrystal.querylog.records import Found, Reason, Refused
 from sqlcrystal.querylog.shapes import QueryShape, shapes_of
+from sqlcrystal.serving.answers import Draft
 from sqlcrystal.serving.asking import ServingArm, as_question, record_of
 from sqlcrystal.serving.banking import bank_card
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.clock import ClockedModel
-from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.privacy import is_private, kept, kept_trace, schema_names
 from sqlcrystal.serving.reach import database_for
 from sqlcrystal.serving.solving import OnceEach, presented

@@ -11,8 +11,8 @@ from msgspec import Struct
 from sqlcrystal.bank import Store, Verdict
 from sqlcrystal.errors import BankError, DataError, UserError
 from sqlcrystal.scoring.verdicts import same_bag
+from sqlcrystal.serving.answers import Draft
 from sqlcrystal.serving.asking import as_question, draft_answer
-from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import Workspace
 from sqlcrystal.types import CardStatus, Failure, Row, Rows
 

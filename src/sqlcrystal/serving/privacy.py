@@ -80,7 +80,7 @@ def kept_definition(opened: OpenDatabase, definition: Definition) -> Definition:
     """Give a definition as the store may have it: its words in prose go, as notes do, and a value is refused."""
     if not is_private(opened):
         return definition
-    from sqlcrystal.telling.expressions import ASKS_NO_ROW, statement_of, without_remarks
+    from sqlcrystal.telling.definitions import ASKS_NO_ROW, statement_of, without_remarks
 
     nameless = f"database {opened.name} keeps no values; "
     names = "; ".join(definition.names)
@@ -96,8 +96,8 @@ def kept_definition(opened: OpenDatabase, definition: Definition) -> Definition:
 
 def _kept_definition_entry(workspace: Workspace, entry: Entry, definition: Definition) -> Entry:
     """Take the prose and the history's words out of a definition from elsewhere; one that holds a value is refused."""
-    from sqlcrystal.telling.expressions import statement_of
-    from sqlcrystal.telling.terms import line_of
+    from sqlcrystal.telling.definitions import statement_of
+    from sqlcrystal.telling.words import line_of
 
     opened = workspace.open(entry.card.database)
     kept = kept_definition(opened, definition)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from sqlcrystal.bank import AnswerRecord, Proposal
 from sqlcrystal.errors import BankError
+from sqlcrystal.serving.answers import Draft
 from sqlcrystal.serving.banking import new_proposal_id
 from sqlcrystal.serving.documents import Offer, PossibleReading
-from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.privacy import kept_proposal
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Rows

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from sqlcrystal.errors import NotAQuestion
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
-from sqlcrystal.telling.names import meet, stems
+from sqlcrystal.telling.words import meet, stems
 from sqlcrystal.types import Question, Table
 
 _GREETING = re.compile(

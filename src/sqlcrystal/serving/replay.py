@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlcrystal.databases.parsing import Unparsable, parse, written
 from sqlcrystal.databases.symptoms import strange_values
 from sqlcrystal.gaps import Again, Gap, Part, between
-from sqlcrystal.serving.draft import Draft
+from sqlcrystal.serving.answers import Draft
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
 from sqlcrystal.types import Attempt, Card, CardStatus, Episode, Question, Retrieved, Rows
 

@@ -9,17 +9,14 @@ import msgspec
 
 from sqlcrystal import pipeline
 from sqlcrystal.errors import ModelError
-from sqlcrystal.listening import overheard
 from sqlcrystal.pipeline import Memory
 from sqlcrystal.protocols import Check, Database, LanguageModel, Solver, Source
-from sqlcrystal.serving.answers import Event, Notify, unheard
+from sqlcrystal.serving.answers import Draft, Event, Notify, unheard
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import UsedCard
-from sqlcrystal.serving.draft import Draft
 from sqlcrystal.serving.workspace import OpenDatabase, Workspace
-from sqlcrystal.solving.extract import extract_sql
 from sqlcrystal.solving.presentation import Excerpt
-from sqlcrystal.solving.solver import SingleShot
+from sqlcrystal.solving.solver import SingleShot, extract_sql
 from sqlcrystal.types import (
     Attempt,
     Card,
@@ -34,9 +31,10 @@ from sqlcrystal.types import (
     Rows,
     Sampling,
 )
+from sqlcrystal.waiting import overheard
 
 if TYPE_CHECKING:
-    from sqlcrystal.telling.terms import Meant
+    from sqlcrystal.telling.words import Meant
 
 SHOWN_ROWS = 100
 TOLD_EVERY = 0.05

@@ -15,11 +15,11 @@ from sqlcrystal.databases.symptoms import strange_values, symptoms
 from sqlcrystal.errors import CheckError, Contradicted, ModelError, RecordingMiss, UserError
 from sqlcrystal.pipeline import admit, explain
 from sqlcrystal.protocols import Verifier
+from sqlcrystal.serving.answers import LOOKED_AT, NEAR, Draft, Vouched, contradicting
 from sqlcrystal.serving.asking import as_question, meant_in
 from sqlcrystal.serving.banking import bank_card, keep_rejection, new_proposal_id
 from sqlcrystal.serving.clock import ClockedModel
 from sqlcrystal.serving.documents import Correction, Proposed, Rejection, Result, Ruling
-from sqlcrystal.serving.draft import LOOKED_AT, NEAR, Draft, Vouched, contradicting
 from sqlcrystal.serving.in_words import in_words
 from sqlcrystal.serving.privacy import is_private, kept_proposal, masked_like, masked_query
 from sqlcrystal.serving.reach import known_card

@@ -24,7 +24,7 @@ from sqlcrystal.types import CardKind, CardStatus
 
 if TYPE_CHECKING:
     from sqlcrystal.bank import DatabaseLocation, Experiment, Store
-    from sqlcrystal.telling.terms import Glossary
+    from sqlcrystal.telling.words import Glossary
 
 
 MOST_HEARD = 1_000
@@ -208,7 +208,7 @@ class Workspace:
 
     def glossary(self, name: str) -> "Glossary":
         """Give the definitions that are served for a database, read again when its cards have changed."""
-        from sqlcrystal.telling.terms import NO_TERMS, Glossary
+        from sqlcrystal.telling.words import NO_TERMS, Glossary
 
         if not self.store_exists():
             return NO_TERMS

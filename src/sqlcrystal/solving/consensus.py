@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import ModelError
 from sqlcrystal.protocols import Database, LanguageModel, Solver
-from sqlcrystal.solving.extract import same_words
 from sqlcrystal.solving.profile import Profiled
 from sqlcrystal.solving.prompt import HeaderOf
-from sqlcrystal.solving.solver import NamedSolver, SingleShot
+from sqlcrystal.solving.solver import NamedSolver, SingleShot, same_words
 from sqlcrystal.types import Attempt, Card, Execution, Question, Rows, Sampling, View
 
 AGREEING = 2

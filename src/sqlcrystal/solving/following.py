@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlcrystal.protocols import LanguageModel
-from sqlcrystal.solving.extract import QUERY, THINKING
-from sqlcrystal.solving.solver import GREEDY
+from sqlcrystal.solving.solver import GREEDY, QUERY, THINKING
 from sqlcrystal.types import Call, Message, Question, Sampling
 
 MOST_TURNS = 5

@@ -22,8 +22,7 @@ from sqlcrystal.databases import accept_privileged, accepts_privileged
 from sqlcrystal.databases.layout import spelled_layout
 from sqlcrystal.engines.worker_pool import ThreadWorkers
 from sqlcrystal.errors import ConfigError, DataError
-from sqlcrystal.ledger.export import load_writers, write_results
-from sqlcrystal.ledger.folder import RECORDING, Logs, claimed
+from sqlcrystal.ledger.folder import RECORDING, Logs, claimed, load_writers, write_results
 from sqlcrystal.ledger.records import (
     TRANSFER,
     Contrast,

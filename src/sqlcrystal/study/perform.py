@@ -33,7 +33,7 @@ from sqlcrystal.study.world import (
     as_asked,
 )
 from sqlcrystal.types import Attempt, CardId, Question, Sampling
-from sqlcrystal.writing.modes import modes
+from sqlcrystal.writing.diff_writers import modes
 
 SINGLE_SHOT = "single-shot"
 DEFAULT_SOURCE = "T3-look"

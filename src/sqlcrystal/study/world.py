@@ -19,8 +19,8 @@ from sqlcrystal.querylog.readers import read_file
 from sqlcrystal.scoring.judge import check_files
 from sqlcrystal.single_flight import SingleFlight
 from sqlcrystal.solving.following import PastTurn, Reading
-from sqlcrystal.telling.expressions import statement_of
-from sqlcrystal.telling.terms import Glossary, Meant
+from sqlcrystal.telling.definitions import statement_of
+from sqlcrystal.telling.words import Glossary, Meant
 from sqlcrystal.types import (
     Admitted,
     Attempt,

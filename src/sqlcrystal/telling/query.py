@@ -8,9 +8,9 @@ from sqlglot import exp
 from sqlcrystal.databases.layout import from_clause
 from sqlcrystal.databases.parsing import Unparsable, parse_all
 from sqlcrystal.telling.conditions import condition, conjuncts, filters
-from sqlcrystal.telling.names import keyness, meet, stems, words
 from sqlcrystal.telling.scope import Known, Mention, QueryScope, RowSource, Untold, listed, only
 from sqlcrystal.telling.values import grouped, has_article, is_count, ordered_and_limited, value
+from sqlcrystal.telling.words import keyness, meet, stems, words
 
 _SIDES = {"": "", "LEFT": " if there are any", "RIGHT": ", also without the former", "FULL": ", each also alone"}
 

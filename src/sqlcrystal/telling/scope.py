@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from sqlcrystal.databases.engines import engine_of
 from sqlcrystal.databases.layout import Layout, SchemaKeys, keys_of, layout_of, read_directly
-from sqlcrystal.telling.names import plural, singular, words
+from sqlcrystal.telling.words import plural, singular, words
 
 ALL_ROWS = "rows"
 Inner: TypeAlias = Callable[[exp.Expr, "QueryScope"], str]

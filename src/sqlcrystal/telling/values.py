@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from sqlcrystal.databases.parsing import language
-from sqlcrystal.telling.names import plural, words
 from sqlcrystal.telling.scope import QueryScope, Untold, listed, only
+from sqlcrystal.telling.words import plural, words
 
 _PERIODS = {
     "%Y": "year",

@@ -6,7 +6,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from sqlcrystal.benchmarks.quarry import DIFFICULTIES, build, entries, names
+from sqlcrystal.benchmarks import quarry
+from sqlcrystal.benchmarks.quarry import DIFFICULTIES, entries, names
 from sqlcrystal.benchmarks.quarry.check import Review, render, review, run
 from sqlcrystal.errors import UserError
 
@@ -68,7 +69,7 @@ def _print_review(review: Review) -> None:
 
 
 def _show(name: str, ids: list[str]) -> int:
-    file = build.path(name)
+    file = quarry.path(name)
     for entry in entries(name):
         if ids and entry.id not in ids and entry.id.rpartition("-")[2] not in ids:
             continue
@@ -90,7 +91,7 @@ def _show(name: str, ids: list[str]) -> int:
 
 
 def _release() -> int:
-    pins = {name: build.digest(build.path(name)) for name in names()}
+    pins = {name: quarry.digest(quarry.path(name)) for name in names()}
     Path(__file__).with_name("digests.json").write_text(json.dumps(pins, indent=2) + "\n", encoding="utf-8")
     page = Path(__file__).parents[4] / "docs" / "reference" / "quarry.md"
     written, _, _ = page.read_text(encoding="utf-8").partition(COUNTED)

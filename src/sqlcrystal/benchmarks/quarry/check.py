@@ -10,7 +10,8 @@ from msgspec import Struct
 from sqlglot import expressions
 from sqlglot.expressions import Select
 
-from sqlcrystal.benchmarks.quarry import DIFFICULTIES, QuarryQuestion, build, entries, names
+from sqlcrystal.benchmarks import quarry
+from sqlcrystal.benchmarks.quarry import DIFFICULTIES, QuarryQuestion, entries, names
 
 QUESTIONS = 60
 Table = tuple[tuple[object, ...], ...]
@@ -58,12 +59,12 @@ def _rounded(cell: object) -> object:
 
 def review(name: str, file: Path | None = None) -> Review:
     """Check one database of Quarry and all its questions."""
-    file = file or build.path(name)
+    file = file or quarry.path(name)
     questions = entries(name)
     tables = dict(_table_sizes(file))
     return Review(
         name=name,
-        digest=build.digest(file),
+        digest=quarry.digest(file),
         bytes=file.stat().st_size,
         tables=tables,
         findings=tuple(check(entry, file) for entry in questions),
@@ -140,7 +141,7 @@ def _database_problems(
         yield f"{sum(tables.values())} rows, not 1,000 to 20,000"
     if file.stat().st_size > 2_500_000:
         yield f"{file.stat().st_size} bytes, more than 2.5 MB"
-    if (pin := build.pinned().get(name)) and pin != build.digest(file):
+    if (pin := quarry.pinned().get(name)) and pin != quarry.digest(file):
         yield "the built content differs from its pinned digest (after a wanted change, run the command `release`)"
     yield from (f"foreign key broken: {row}" for row in run(file, "PRAGMA foreign_key_check")[:5])
     if len(questions) != QUESTIONS:
@@ -154,7 +155,7 @@ def _database_problems(
             f"two questions have the {field} {value!r}" for value, count in Counter(values).items() if count > 1
         )
     yield from _template_problems(questions)
-    tags = build.blueprint(name).conventions
+    tags = quarry.blueprint(name).conventions
     used = Counter(tag for entry in questions for tag in entry.conventions)
     yield from (f"convention {tag!r} is not described in CONVENTIONS" for tag in used if tag not in tags)
     yield from (
@@ -188,12 +189,12 @@ def _lines(reviews: list[Review]) -> Iterator[str]:
     yield f"| database | domain | tables | rows | KB | questions | {levels} | hinted | hidden | empty |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     for reviewed in reviews:
-        yield _row(reviewed.name, build.blueprint(reviewed.name).domain, [reviewed])
+        yield _row(reviewed.name, quarry.blueprint(reviewed.name).domain, [reviewed])
     yield _row("**all**", "", reviews)
     for reviewed in reviews:
         used = Counter(tag for finding in reviewed.findings for tag in finding.entry.conventions)
         yield f"\n**{reviewed.name}**\n"
-        for tag, sentence in build.blueprint(reviewed.name).conventions.items():
+        for tag, sentence in quarry.blueprint(reviewed.name).conventions.items():
             yield f"- `{tag}` ({used[tag]} questions): {sentence}"
 
 

@@ -245,7 +245,7 @@ def import_cards(
     if (file is None) == (from_run is None):
         raise ConfigError("import: give either an export or --from-run DIR")
     if from_run is not None:
-        from sqlcrystal.ledger.export import banked_entries
+        from sqlcrystal.ledger.folder import banked_entries
 
         entries = banked_entries(from_run, arm=arm, seed=seed)
         with opened_crystal(store) as (crystal, _):

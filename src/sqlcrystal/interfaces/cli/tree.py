@@ -12,7 +12,7 @@ from typer.main import get_group
 from sqlcrystal.interfaces.cli.app import ALLOW_PRIVILEGED
 
 MODULES = {
-    "init": "init",
+    "init": "serve",
     "ask": "ask",
     "confirm": "ask",
     "pick": "ask",
@@ -31,9 +31,9 @@ MODULES = {
     "study": "study",
     "score": "score",
     "compare": "compare",
-    "power": "power",
+    "power": "compare",
     "benchmark": "score",
-    "recording": "recording",
+    "recording": "model",
 }
 """Commands and groups in the order that help lists them, each with the module that holds it."""
 RESEARCH = ("study", "score", "compare", "power", "benchmark", "recording")

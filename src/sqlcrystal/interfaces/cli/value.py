@@ -45,7 +45,7 @@ def value(
 
 
 def _show(report: "Value") -> None:
-    from sqlcrystal.serving.figures import arms, figures, verdict_rates
+    from sqlcrystal.serving.value import arms, figures, verdict_rates
 
     print_table(f"{report.database}: {report.says}", ["", "with memory", "without"], arms(report))
     print_table("", ["", "", ""], [(figure.name, figure.figure, figure.words) for figure in figures(report)])

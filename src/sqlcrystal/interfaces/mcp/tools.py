@@ -1,5 +1,6 @@
-"""The tools an MCP client sees; each is one action of the door, under the same rules as HTTP."""
+"""The tools an MCP client sees, each an action of the door under the rules of HTTP; and their way over stdio."""
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
@@ -15,9 +16,11 @@ from pydantic import Field, TypeAdapter
 from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.errors import EXPECTED
 from sqlcrystal.interfaces.server.schemas import listed, model_of
+from sqlcrystal.interfaces.server.settings import ServerSettings
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.measurement.live import MATTERS_PP
 from sqlcrystal.serving.answers import ServedAnswer
+from sqlcrystal.serving.callers import Caller
 from sqlcrystal.serving.crystal import Crystal
 from sqlcrystal.serving.documents import (
     CardDocument,
@@ -193,3 +196,19 @@ def _tool(server: MCPServer, hints: ToolAnnotations, *, gives: Any) -> Callable[
 
 def _plain(given: object) -> object:
     return msgspec.to_builtins(given) if isinstance(given, Struct | list) else given
+
+
+def serve_stdio(crystal: Crystal, *, allow_write: bool) -> None:
+    """Serve one client until it closes its end."""
+    # The client is a model: unlike the person it may not name files, other people or parts of an id.
+    door = crystal.acting_for(Caller(person=crystal.caller.person, is_model=True))
+    work = Work(crystal, ServerSettings())
+    server = make_server(work, lambda _: door, allow_write=allow_write)
+
+    async def serve() -> None:
+        try:
+            await server.run_stdio_async()
+        finally:
+            await work.drain()
+
+    asyncio.run(serve())

@@ -12,11 +12,10 @@ from sqlcrystal.interfaces.server import api, chat, definitions
 from sqlcrystal.interfaces.server.access import Door, recognised
 from sqlcrystal.interfaces.server.errors import add_errors, retry_after, status_and_line
 from sqlcrystal.interfaces.server.gate import Gate
-from sqlcrystal.interfaces.server.limits import BodyLimit, RateLimit
 from sqlcrystal.interfaces.server.logs import event
-from sqlcrystal.interfaces.server.metrics import Metrics
-from sqlcrystal.interfaces.server.openai_documents import error_reply
-from sqlcrystal.interfaces.server.settings import ServerSettings
+from sqlcrystal.interfaces.server.replies import error_reply
+from sqlcrystal.interfaces.server.settings import BodyLimit, RateLimit, ServerSettings
+from sqlcrystal.interfaces.server.telemetry import Metrics
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.serving.callers import Caller
 from sqlcrystal.version import __version__

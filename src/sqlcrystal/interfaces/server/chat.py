@@ -12,18 +12,21 @@ from sqlcrystal.errors import NotAQuestion, NotFound
 from sqlcrystal.escaping import visible
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import ROWS_SHOWN
-from sqlcrystal.interfaces.server.conversations import Said, goes_on_from, judge, wish_of
-from sqlcrystal.interfaces.server.markdown import in_markdown, plain
-from sqlcrystal.interfaces.server.openai_documents import (
+from sqlcrystal.interfaces.server.conversations import Said, goes_on_from, in_markdown, judge, plain, wish_of
+from sqlcrystal.interfaces.server.replies import (
     DONE,
+    ERRORS,
     PING,
     Replying,
+    Working,
     error_document,
+    event_stream,
+    json_reply,
     model_document,
     server_event,
     usage_document,
+    with_pings,
 )
-from sqlcrystal.interfaces.server.replies import ERRORS, Working, event_stream, json_reply, with_pings
 from sqlcrystal.interfaces.server.work import OpenQuestion
 from sqlcrystal.serving.answers import ServedAnswer
 from sqlcrystal.serving.crystal import Crystal

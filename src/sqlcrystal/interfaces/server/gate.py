@@ -9,12 +9,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sqlcrystal.interfaces.server.limits import RateLimit
 from sqlcrystal.interfaces.server.logs import event
-from sqlcrystal.interfaces.server.metrics import Metrics
-from sqlcrystal.interfaces.server.openai_documents import error_document
-from sqlcrystal.interfaces.server.timing import begin_request
-from sqlcrystal.interfaces.server.visits import Visit, begin_visit
+from sqlcrystal.interfaces.server.replies import error_document
+from sqlcrystal.interfaces.server.settings import RateLimit
+from sqlcrystal.interfaces.server.telemetry import Metrics
+from sqlcrystal.interfaces.server.visits import Visit, begin_request, begin_visit
 from sqlcrystal.serving.callers import Caller
 
 OPEN = frozenset({"/health", "/ready", "/login"})

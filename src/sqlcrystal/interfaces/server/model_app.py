@@ -19,18 +19,20 @@ from sqlcrystal.errors import ModelRejected, NotFound, UserError
 from sqlcrystal.interfaces.server.access import given_token
 from sqlcrystal.interfaces.server.chat import ChatBody
 from sqlcrystal.interfaces.server.errors import add_errors, status_and_line
-from sqlcrystal.interfaces.server.limits import BodyLimit
-from sqlcrystal.interfaces.server.openai_documents import (
+from sqlcrystal.interfaces.server.replies import (
     DONE,
     PING,
+    PING_SECONDS,
     Replying,
     error_document,
     error_reply,
+    event_stream,
+    json_reply,
     model_document,
     server_event,
     usage_document,
 )
-from sqlcrystal.interfaces.server.replies import PING_SECONDS, event_stream, json_reply
+from sqlcrystal.interfaces.server.settings import BodyLimit
 from sqlcrystal.protocols import Embedder
 from sqlcrystal.types import Completion, Message, Sampling
 from sqlcrystal.writing.card import estimate_tokens

@@ -1,21 +1,61 @@
-"""The process: listen, say where, serve until told to stop, and let what is under way end first."""
+"""The process: listen, serve until told to stop, let what is under way end first, and close who sends nothing."""
 
 import socket
 import sys
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import uvicorn
 from fastapi import FastAPI
 
 from sqlcrystal.errors import ConfigError
 from sqlcrystal.interfaces.server.app import make_app
-from sqlcrystal.interfaces.server.connections import PatientServer
 from sqlcrystal.interfaces.server.logs import log_lines
 from sqlcrystal.interfaces.server.settings import ServerSettings
 
 if TYPE_CHECKING:
     from sqlcrystal.serving import Crystal
+
+TICKS = 5
+"""The web server ticks ten times a second; the connections are looked at twice."""
+
+
+class PatientServer(uvicorn.Server):
+    """The web server, which closes connections that are slow to send: those to whom nothing is owed."""
+
+    def __init__(self, config: uvicorn.Config, settings: ServerSettings) -> None:
+        """Take the limits of the service."""
+        super().__init__(config)
+        self._settings = settings
+        self._since: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look at the connections now and then."""
+        if counter % TICKS == 0:
+            self._close_slow(time.monotonic())
+        return await super().on_tick(counter)
+
+    def _close_slow(self, now: float) -> None:
+        """Close what has waited too long, and of too many the oldest."""
+        waiting = []
+        for connection in list(self.server_state.connections):
+            if _owes_a_request(connection):
+                waiting.append((self._since.setdefault(connection, now), connection))
+            else:
+                self._since.pop(connection, None)
+        waiting.sort(key=lambda each: each[0])
+        surplus = max(0, len(waiting) - self._settings.idle_connections)
+        for number, (since, connection) in enumerate(waiting):
+            if number < surplus or now - since > self._settings.request_seconds:
+                connection.transport.abort()
+
+
+def _owes_a_request(connection: Any) -> bool:
+    """Tell whether a connection has yet to send a request, or the rest of one."""
+    cycle = connection.cycle
+    return cycle is None or cycle.response_complete or cycle.more_body
 
 
 def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, log_level: str) -> None:
@@ -23,7 +63,7 @@ def run(crystal: "Crystal", settings: ServerSettings, *, host: str, port: int, l
     log_lines(log_level)
     crystal.warm_up()
     app = make_app(crystal, settings)
-    from sqlcrystal.interfaces.server.tracing import trace
+    from sqlcrystal.interfaces.server.telemetry import trace
 
     trace(app)
     serve_app(

@@ -1,9 +1,13 @@
-"""The visit that a request is: whose token it carries, and whether its client is still there to be answered."""
+"""The request at hand: whose token it carries, whether its client is still there, and its time that is others'."""
 
 import asyncio
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
+from typing import TypeVar
 
 from starlette.types import Receive
+
+from sqlcrystal.serving.clock import clocked
 
 
 class Visit:
@@ -35,3 +39,52 @@ def begin_visit(receive: Receive) -> Visit:
 def this_visit() -> Visit:
     """Tell the visit at hand; work that no request began has one without a token."""
     return _of_request.get() or Visit()
+
+
+Result = TypeVar("Result")
+
+
+class Aside:
+    """Seconds of one request that are others'; waiting for a thread of ours is not among them."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.queue = 0.0
+        """In the queue of a database."""
+        self.outside = 0.0
+        """In the model and in databases."""
+
+    @property
+    def seconds(self) -> float:
+        """Together."""
+        return self.queue + self.outside
+
+    def around(self, function: Callable[[], Result]) -> Callable[[], Result]:
+        """The function, to be run in a thread, with what it spends outside added here."""
+
+        # The thread's work belongs to the request, and so do its traces.
+        within = copy_context()
+
+        def counted() -> Result:
+            with clocked() as clock:
+                try:
+                    return function()
+                finally:
+                    self.outside += clock.seconds
+
+        return lambda: within.run(counted)
+
+
+_aside_of_request: ContextVar[Aside | None] = ContextVar("aside", default=None)
+
+
+def begin_request() -> Aside:
+    """Tell what the request at hand leaves aside, empty; its tasks inherit it."""
+    aside = Aside()
+    _aside_of_request.set(aside)
+    return aside
+
+
+def of_this_request() -> Aside:
+    """Tell what the request at hand leaves aside; work that no request began has its own."""
+    return _aside_of_request.get() or Aside()

@@ -1,15 +1,21 @@
-"""Ask, and one answer at its own address."""
+"""Ask; one answer at its own address; its rows as files; and what the editor's SQL returns as it is written."""
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
+import msgspec
 from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Scope
+from sqlcrystal.errors import NotFound, UserError
+from sqlcrystal.escaping import csv_cell
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.api import Id
+from sqlcrystal.interfaces.server.conversations import plain
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
 from sqlcrystal.interfaces.web.rendering import (
@@ -20,7 +26,9 @@ from sqlcrystal.interfaces.web.rendering import (
     page,
     waiting_in,
 )
+from sqlcrystal.interfaces.web.tables import first_rows
 from sqlcrystal.interfaces.web.views import answer_view
+from sqlcrystal.serving.documents import Result
 from sqlcrystal.types import CardStatus
 
 router = APIRouter(include_in_schema=False)
@@ -131,3 +139,60 @@ def _examples(door: Door, database: str, vouched: Sequence[str]) -> tuple[list[s
     if vouched:
         return list(dict.fromkeys(reversed(vouched)))[:3], "Questions somebody vouched for:"
     return [f"How many rows does {table.name} have?" for table in door.tables(database)[:3]], "For instance:"
+
+
+Sql = Annotated[str, Form(max_length=100_000)]
+
+
+@router.post("/run")
+async def run(
+    door: Door,
+    work: Working,
+    sql: Sql,
+    database: Annotated[str, Form(max_length=200)],
+    into: Annotated[str, Form(max_length=40, pattern=r"^[a-z-]+$")] = "edited-rows",
+) -> Response:
+    """Tell what the editor's SQL returns now."""
+    name = await work.look(lambda: door.database(database))
+    result = await work.run(name, lambda: door.run(sql, name))
+    return fragment("_run.html", into=into, error=result.error, words=result.words, view=first_rows(result))
+
+
+@router.get("/a/{answer_id}/rows.{kind}")
+async def rows_file(answer_id: Id, kind: str, door: Door, work: Working) -> Response:
+    """All rows of an answer, read again, as csv, tsv, md or json."""
+    if kind not in FORMATS:
+        raise NotFound(f"rows: no {kind!r}; choose from {', '.join(FORMATS)}")
+    database = await work.look(lambda: door.database_of(answer_id, Scope.ASK))
+    result = await work.run(database, lambda: door.answer_again(answer_id))
+    if result.error:
+        raise UserError(f"the SQL no longer runs: {result.error}")
+    media, written = FORMATS[kind]
+    headers = {"Content-Disposition": f'attachment; filename="answer-{answer_id[:8]}.{kind}"'}
+    return Response(written(result), media_type=media, headers=headers)
+
+
+def _separated(rows: Result, delimiter: str) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerow([csv_cell(column) for column in rows.columns])
+    writer.writerows([["" if cell is None else csv_cell(str(cell)) for cell in row] for row in rows.rows])
+    return out.getvalue()
+
+
+def _markdown(rows: Result) -> str:
+    lines = [rows.columns, ["---"] * len(rows.columns), *rows.rows]
+    return "".join(
+        "| " + " | ".join("NULL" if cell is None else plain(cell) for cell in line) + " |\n" for line in lines
+    )
+
+
+FORMATS: dict[str, tuple[str, Callable[[Result], str | bytes]]] = {
+    "csv": ("text/csv; charset=utf-8", lambda rows: _separated(rows, ",")),
+    "tsv": ("text/plain; charset=utf-8", lambda rows: _separated(rows, "\t")),
+    "md": ("text/plain; charset=utf-8", _markdown),
+    "json": (
+        "application/json",
+        lambda rows: msgspec.json.encode({"columns": rows.columns, "rows": rows.rows}),
+    ),
+}

@@ -1,6 +1,7 @@
-"""The bank: its cards searched, filtered and sorted, and many of them changed at once."""
+"""The bank: its cards searched, filtered, sorted and changed; one card with its story; and revoking a verifier."""
 
 import io
+from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -8,12 +9,17 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from sqlcrystal.bank import Scope
-from sqlcrystal.errors import ConfigError
+from sqlcrystal.errors import ConfigError, NotFound
 from sqlcrystal.interfaces.server.access import Door
+from sqlcrystal.interfaces.server.api import Id
 from sqlcrystal.interfaces.server.replies import Working
-from sqlcrystal.interfaces.web.rendering import SIGNALS, chosen_database, databases_of, page, waiting_in
-from sqlcrystal.serving.documents import CardDocument, document
+from sqlcrystal.interfaces.web.beside import changed_lines, side_by_side
+from sqlcrystal.interfaces.web.rendering import SIGNALS, chosen_database, databases_of, fragment, page, waiting_in
+from sqlcrystal.interfaces.web.text import pretty_sql, schema_names
+from sqlcrystal.serving.documents import CardDocument, Revoked, document
+from sqlcrystal.serving.stories import CardStory
 from sqlcrystal.types import Card, CardStatus
+from sqlcrystal.writing.diff import diff
 
 router = APIRouter(include_in_schema=False)
 PAGE_CARDS = 50
@@ -150,3 +156,171 @@ async def export(door: Door, work: Working, database: Short = "") -> Response:
 
     headers = {"Content-Disposition": 'attachment; filename="cards.jsonl"'}
     return Response(await work.read(write), media_type="application/x-ndjson", headers=headers)
+
+
+MOMENT = r"^(\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?)?)?$"
+TOUCHED_SHOWN = 50
+
+
+@router.get("/bank/revoke")
+async def preview(
+    *,
+    request: Request,
+    door: Door,
+    work: Working,
+    database: Short = "",
+    by: Short = "",
+    signal: Short = "",
+    since: Annotated[str, Query(max_length=19, pattern=MOMENT)] = "",
+) -> Response:
+    """Say which cards would go, and which answers leaned on them; nothing is changed."""
+    which = {"by": by, "signal": signal, "since": since}
+
+    def read() -> dict[str, Any]:
+        name = door.database(database or None, Scope.MANAGE)
+        found = door.revoke(database=name, preview=True, **_given(which))
+        cards = [card for card in (*door.cards(name), *door.definitions(name)) if card.id in set(found.revoked)]
+        return {**_common(door, name), **_leaned(found), "cards": cards}
+
+    values = await work.read(read)
+    served = sum(card.status is not CardStatus.DISABLED for card in values["cards"])
+    return page(request, "revoke.html", which=which, served=served, **values)
+
+
+@router.post("/bank/revoke")
+async def revoke(
+    *,
+    request: Request,
+    door: Door,
+    work: Working,
+    database: Field,
+    by: Field = "",
+    signal: Field = "",
+    since: Annotated[str, Form(max_length=19, pattern=MOMENT)] = "",
+) -> Response:
+    """Take out what one verifier admitted, and list the answers that had leaned on it."""
+    which = {"by": by, "signal": signal, "since": since}
+
+    def write() -> dict[str, Any]:
+        gone = door.revoke(database=database, **_given(which))
+        told = {"cards": len(gone.revoked), **_leaned(gone)}
+        return {**_common(door, database), **listed(door, database, NOTHING_CHOSEN), "revoked": told}
+
+    return page(request, "bank.html", may_manage=True, **await work.write(write))
+
+
+def _given(which: dict[str, str]) -> dict[str, Any]:
+    """Leave out the fields of the form that were left empty."""
+    return {name: value for name, value in which.items() if value}
+
+
+def _common(door: Door, database: str) -> dict[str, Any]:
+    waiting = len(waiting_in(door, database))
+    return {"database": database, "databases": databases_of(door, Scope.ASK), "waiting_count": waiting}
+
+
+def _leaned(found: Revoked) -> dict[str, Any]:
+    told = [
+        {"id": past.id, "question": past.question, "state": past.verdict or "waiting"}
+        for past in reversed(found.leaned[-TOUCHED_SHOWN:])
+    ]
+    return {"leaned": told, "leaned_count": len(found.leaned)}
+
+
+ANSWERS_SHOWN = 10
+
+
+@router.get("/bank/{card_id}")
+async def card_page(request: Request, card_id: Id, door: Door, work: Working, edit: bool = False) -> Response:
+    """A card: what changed, who vouched, what it did, what the model sees of it."""
+    story = await work.read(lambda: door.card_story(card_id))
+    database = story.entry.card.database
+    if story.entry.card.definition is not None:
+        there = urlencode({"database": database})
+        return RedirectResponse(f"/bank/definitions?{there}#{card_id}", status_code=303)
+    waiting = await work.read(lambda: len(waiting_in(door, database)))
+    return page(
+        request,
+        "card.html",
+        database=database,
+        databases=databases_of(door, Scope.ASK),
+        database_action="/bank",
+        waiting_count=waiting,
+        editing=edit,
+        **_card_values(story),
+    )
+
+
+@router.post("/bank/{card_id}/{action}")
+async def change(
+    *,
+    request: Request,
+    card_id: Id,
+    action: str,
+    door: Door,
+    work: Working,
+    sql: Annotated[str, Form(max_length=100_000)] = "",
+) -> Response:
+    """Disable, enable, edit or delete a card."""
+    deeds: dict[str, Callable[[], object]] = {
+        "disable": lambda: door.disable([card_id]),
+        "enable": lambda: door.enable([card_id]),
+        "delete": lambda: door.delete(card_id),
+    }
+    if action == "edit":
+        database = (await work.look(lambda: door.card(card_id))).card.database
+        await work.run(database, lambda: door.edit(card_id, sql=sql))
+    elif action in deeds:
+        await work.write(deeds[action])
+    else:
+        raise NotFound("a card can be disabled, enabled, edited or deleted")
+    by_script = "x-fragment" in request.headers
+    if action == "delete":
+        return fragment("_gone.html", card_id=card_id) if by_script else RedirectResponse("/bank", status_code=303)
+    if not by_script:
+        return RedirectResponse(f"/bank/{card_id}", status_code=303)
+    return fragment("_card.html", fresh=True, **_card_values(await work.read(lambda: door.card_story(card_id))))
+
+
+def _card_values(story: CardStory) -> dict[str, Any]:
+    card, episode, dialect = story.entry.card, story.entry.episode, story.dialect
+    first = episode.attempt.sql if episode else None
+    changed = bool(first) and first != card.sql
+    before, after = pretty_sql(first or "", dialect), pretty_sql(card.sql, dialect)
+    leaned = [
+        {"id": past.id, "question": past.question, "state": past.verdict or "waiting"}
+        for past in reversed(story.leaned[-ANSWERS_SHOWN:])
+    ]
+    return {
+        "card": {**document(CardDocument.of(card)), "text": card.text, "detail": card.admission.detail},
+        "card_sql": after,
+        "names": schema_names(story.tables),
+        "first_attempt": before if changed else "",
+        "right_at_once": bool(first) and not changed,
+        "lines": changed_lines(before, after) if changed else [],
+        "pairs": side_by_side(before, after) if changed else [],
+        "clauses": [each.clause for each in diff(first, card.sql, dialect)] if changed else [],
+        "schema_words": "The schema is unchanged since."
+        if story.same_schema
+        else "The schema has changed since; the card is served only once a check has seen it run.",
+        "unused_words": _unused_words(story),
+        "may_manage": story.may_manage,
+        "judged": story.effect.used if story.effect else 0,
+        "right": story.effect.right if story.effect else 0,
+        "wrong": story.effect.wrong if story.effect else 0,
+        "leaned": leaned,
+        "leaned_count": len(story.leaned),
+        "changes": story.entry.history,
+    }
+
+
+def _unused_words(story: CardStory) -> str:
+    """Say why a card is not used, where it is not."""
+    entry = story.entry
+    if entry.card.status is CardStatus.ACTIVE:
+        return ""
+    last = next((change for change in reversed(entry.history) if change.action == "status"), None)
+    if entry.card.status is CardStatus.QUARANTINED:
+        return f"Card {entry.card.id[:8]} no longer runs: {last.reason if last else 'unknown'}. It is not used."
+    why = f": {last.reason}" if last and last.reason else ""
+    return f"Disabled{f' by {last.by}' if last else ''}{why}. It is not used."

@@ -10,7 +10,7 @@ from sqlcrystal.errors import NotFound
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.replies import Working
 from sqlcrystal.interfaces.server.work import Work
-from sqlcrystal.interfaces.web.differences import changed_lines
+from sqlcrystal.interfaces.web.beside import changed_lines
 from sqlcrystal.interfaces.web.rendering import (
     DATABASE_COOKIE,
     chosen_database,

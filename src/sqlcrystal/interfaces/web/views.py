@@ -10,11 +10,9 @@ from msgspec import Struct
 from sqlcrystal.bank import Scope
 from sqlcrystal.interfaces.server.access import Door
 from sqlcrystal.interfaces.server.work import Work
-from sqlcrystal.interfaces.web.beside import conflict_of, proposal_of
-from sqlcrystal.interfaces.web.charts import charts
-from sqlcrystal.interfaces.web.differences import DiffLine, changed_lines
+from sqlcrystal.interfaces.web.beside import DiffLine, changed_lines, conflict_of, proposal_of
 from sqlcrystal.interfaces.web.rendering import signal_words
-from sqlcrystal.interfaces.web.tables import holds_page, rows_in_words, table_of
+from sqlcrystal.interfaces.web.tables import charts, holds_page, rows_in_words, table_of
 from sqlcrystal.interfaces.web.text import (
     complained_of,
     filtered_on,

@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from sqlcrystal.ledger.records import Arm
+from sqlcrystal.measurement.attribution import Windows
+from sqlcrystal.measurement.attribution import windows as compare_windows
 from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
-from sqlcrystal.measurement.windows import Windows
-from sqlcrystal.measurement.windows import windows as compare_windows
 from sqlcrystal.study.report.comparisons import ROSTER, Finding, Planned, contrasts, findings, in_design
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.table import Body, Cells
-from sqlcrystal.study.report.value_tables import sample
-from sqlcrystal.study.report.wording import (
+from sqlcrystal.study.report.table import (
     METHOD_NAMES,
     NONE,
+    Body,
+    Cells,
     interval,
     listed,
     number,
@@ -23,6 +23,7 @@ from sqlcrystal.study.report.wording import (
     points,
     probability,
 )
+from sqlcrystal.study.report.value_tables import sample
 
 CHOOSING = ("retriever", "k")
 """The factors that decide which cards of a bank are shown."""

@@ -4,18 +4,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from sqlcrystal.ledger.records import Arm
-from sqlcrystal.measurement import windows as leakage_audit
-from sqlcrystal.measurement.attribution import Traced, Window, trace, trace_depth
+from sqlcrystal.measurement import attribution
+from sqlcrystal.measurement.attribution import BankUse, Traced, Window, card_use, trace, trace_depth
 from sqlcrystal.measurement.comparison import Comparison
 from sqlcrystal.measurement.flips import Pair, Substitution, breaks, fixes, overlap
-from sqlcrystal.measurement.windows import BankUse, card_use
 from sqlcrystal.study.report.arm_rows import grouped, label, not_shown
 from sqlcrystal.study.report.comparisons import ROSTER, Finding, designated, findings, observed_drift, oriented
 from sqlcrystal.study.report.facts import Facts
-from sqlcrystal.study.report.table import Body, Cells
-from sqlcrystal.study.report.wording import (
+from sqlcrystal.study.report.table import (
     METHOD_NAMES,
     NONE,
+    Body,
+    Cells,
     interval,
     listed,
     number,
@@ -181,7 +181,7 @@ def leakage(facts: Facts) -> Body | None:
     for row in facts.ledger.outcomes:
         if row.right and row.sql:
             right[row.question].add(row.sql)
-    audit = leakage_audit.audit(
+    audit = attribution.audit(
         pairs=facts.headline, cards=facts.cards(facts.default), questions=facts.ledger.questions, right_sql=right
     )
     rows = (

@@ -8,15 +8,13 @@ from sqlcrystal.study.report import (
     decision_tables,
     design_tables,
     mechanism_tables,
-    model_tables,
-    served_tables,
     team_tables,
     value_tables,
 )
 from sqlcrystal.study.report.table import TableSpec
 
 NO_MEMORY = value_tables.NO_MEMORY
-BESIDE = model_tables.BESIDE
+BESIDE = design_tables.BESIDE
 COLLECTED = "the collection of an arm with source {}"
 
 
@@ -73,19 +71,19 @@ VALUE = (
         "served",
         "The answer as people get it, and without each of its parts",
         "the setting served of some arm, and an arm without memory",
-        served_tables.as_served,
+        cost_tables.as_served,
     ),
     TableSpec(
         "readings",
         "Answers that are given as two readings, and which of them is right",
         "the setting served of some arm, some of whose answers fall apart",
-        served_tables.readings,
+        cost_tables.readings,
     ),
     TableSpec(
         "confidence",
         "How sure an answer is, held against the verdict",
         "the setting served of some arm, over two databases or more",
-        served_tables.confidence,
+        cost_tables.confidence,
     ),
     TableSpec(
         "settings",
@@ -269,14 +267,14 @@ COST = (
 )
 ACROSS = (
     TableSpec(
-        "cross-sections", "Cross-sections", NO_MEMORY, across=model_tables.cross_sections, paper="tab:crosssections"
+        "cross-sections", "Cross-sections", NO_MEMORY, across=design_tables.cross_sections, paper="tab:crosssections"
     ),
-    TableSpec("second-model", "Other runs, per {split}", BESIDE, across=model_tables.second_model, paper="tab:x-9b"),
+    TableSpec("second-model", "Other runs, per {split}", BESIDE, across=design_tables.second_model, paper="tab:x-9b"),
     TableSpec(
         "families",
         "Model families and benchmarks",
         f"runs of two or more models or benchmarks: {BESIDE}",
-        across=model_tables.families,
+        across=design_tables.families,
         paper="tab:x-families",
     ),
 )

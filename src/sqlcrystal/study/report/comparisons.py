@@ -13,7 +13,7 @@ from sqlcrystal.measurement.comparison import ENOUGH_SEEDS, Comparison
 from sqlcrystal.measurement.flips import Drift, Pair, observed, pair_up
 from sqlcrystal.measurement.statistics import ALPHA, FamilyReading, read_family
 from sqlcrystal.study.report.facts import PAPERS_METHOD, Facts
-from sqlcrystal.study.report.wording import plural
+from sqlcrystal.study.report.table import plural
 
 HEADLINE_KEY = "transfer"
 

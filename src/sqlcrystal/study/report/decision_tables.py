@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from sqlcrystal.assembly import log_share
 from sqlcrystal.ledger.records import Arm, Outcome
-from sqlcrystal.measurement.collecting import (
+from sqlcrystal.measurement.attribution import same_window
+from sqlcrystal.measurement.cost import (
     Detector,
     Share,
     detector,
@@ -14,7 +15,6 @@ from sqlcrystal.measurement.collecting import (
     vote_precision,
 )
 from sqlcrystal.measurement.flips import effects, stability
-from sqlcrystal.measurement.windows import same_window
 from sqlcrystal.study.report.arm_rows import (
     arm_columns,
     arm_row,
@@ -36,11 +36,11 @@ from sqlcrystal.study.report.comparisons import (
     resolve,
 )
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.table import Body, Cells
-from sqlcrystal.study.report.value_tables import sample
-from sqlcrystal.study.report.wording import (
+from sqlcrystal.study.report.table import (
     NONE,
     WORDS,
+    Body,
+    Cells,
     interval,
     listed,
     number,
@@ -51,6 +51,7 @@ from sqlcrystal.study.report.wording import (
     probability,
     source_note,
 )
+from sqlcrystal.study.report.value_tables import sample
 
 RETRIEVER_METHODS = tuple(plan for plan in ROSTER.values() if plan.factor == "Retriever")
 SOURCE_KEYS = ("resample", "one-bit", "self-vote", "papers-T3")

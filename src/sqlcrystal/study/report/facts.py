@@ -16,7 +16,7 @@ from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.clusters import DEFAULT_METHOD
 from sqlcrystal.measurement.comparison import Comparison, compare
 from sqlcrystal.measurement.flips import Pair, pair_up, to_outcomes
-from sqlcrystal.measurement.ratio import (
+from sqlcrystal.measurement.settings import (
     CrystallizationRatio,
     HeldOut,
     RatioEstimate,

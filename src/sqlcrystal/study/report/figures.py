@@ -36,9 +36,8 @@ from sqlcrystal.study.report.drawing import (
 )
 from sqlcrystal.study.report.facts import Facts, percent_right
 from sqlcrystal.study.report.paper import Published, published
-from sqlcrystal.study.report.table import Absent
+from sqlcrystal.study.report.table import METHOD_NAMES, Absent, interval, judged, percent, plural, points, probability
 from sqlcrystal.study.report.value_tables import NO_MEMORY, database_effects, sample
-from sqlcrystal.study.report.wording import METHOD_NAMES, interval, judged, percent, plural, points, probability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,7 @@ from importlib import resources
 from sqlcrystal.study.report.document import Document, Exhibit, Section, ShownCard
 from sqlcrystal.study.report.drawing import Figure, page_svgs
 from sqlcrystal.study.report.summary import Summary
-from sqlcrystal.study.report.table import ReportTable, numeric_columns
-from sqlcrystal.study.report.wording import interval, percent, plural, points, probability
+from sqlcrystal.study.report.table import ReportTable, interval, numeric_columns, percent, plural, points, probability
 
 LONG = 20
 """Rows beyond which a table is folded, whatever it holds."""

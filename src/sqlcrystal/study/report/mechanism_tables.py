@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from sqlcrystal.ledger.records import Arm
-from sqlcrystal.measurement.attribution import CardCause, FlipCause, card_effects, flip_causes
+from sqlcrystal.measurement.attribution import CardCause, FlipCause, card_effects, flip_causes, unmoved
 from sqlcrystal.measurement.cost import headroom_share
-from sqlcrystal.measurement.windows import unmoved
 from sqlcrystal.study.report.arm_rows import (
     arm_columns,
     arm_row,
@@ -18,9 +17,8 @@ from sqlcrystal.study.report.arm_rows import (
 )
 from sqlcrystal.study.report.comparisons import INGREDIENTS, MECHANISM, ROSTER, finding, findings, resolve
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.table import Body, Cells
+from sqlcrystal.study.report.table import NONE, WORDS, Body, Cells, interval, number, percent, points
 from sqlcrystal.study.report.value_tables import sample
-from sqlcrystal.study.report.wording import NONE, WORDS, interval, number, percent, points
 from sqlcrystal.types import CardId
 
 RETRIEVERS = ("foreign", "schema-similar", "random", "bm25", "payload", "mmr")

@@ -9,8 +9,7 @@ from msgspec import Struct
 from sqlcrystal.study.report.comparisons import HEADLINE_KEY, ROSTER, findings
 from sqlcrystal.study.report.facts import Facts
 from sqlcrystal.study.report.summary import Summary
-from sqlcrystal.study.report.table import ReportTable
-from sqlcrystal.study.report.wording import METHOD_NAMES, NONE, interval, percent, points, probability
+from sqlcrystal.study.report.table import METHOD_NAMES, NONE, ReportTable, interval, percent, points, probability
 
 
 class Published(Struct, frozen=True, kw_only=True):

@@ -18,9 +18,7 @@ from sqlcrystal.study.report.comparisons import (
 )
 from sqlcrystal.study.report.facts import Facts, completeness
 from sqlcrystal.study.report.summary import Summary
-from sqlcrystal.study.report.team_tables import dialogue_sentences, log_sentences
-from sqlcrystal.study.report.value_tables import budget_in_words, database_effects
-from sqlcrystal.study.report.wording import (
+from sqlcrystal.study.report.table import (
     WORDS,
     interval,
     judged,
@@ -32,6 +30,8 @@ from sqlcrystal.study.report.wording import (
     probability,
     source_note,
 )
+from sqlcrystal.study.report.team_tables import dialogue_sentences, log_sentences
+from sqlcrystal.study.report.value_tables import budget_in_words, database_effects
 
 
 class Sentences(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import Comparison
-from sqlcrystal.measurement.ratio import RatioEstimate
+from sqlcrystal.measurement.settings import RatioEstimate
 from sqlcrystal.study.report.audit_tables import MULTIPLICITY
 from sqlcrystal.study.report.comparisons import Finding, contrasts, headline, verdict
 from sqlcrystal.study.report.facts import Facts, completeness, percent_right

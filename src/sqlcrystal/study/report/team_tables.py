@@ -14,12 +14,11 @@ from sqlcrystal.measurement import settings
 from sqlcrystal.measurement.comparison import Comparison, compare
 from sqlcrystal.measurement.flips import Pair, to_outcomes
 from sqlcrystal.measurement.outcomes import paired
-from sqlcrystal.measurement.ratio import RatioEstimate, ratio_estimate
+from sqlcrystal.measurement.settings import RatioEstimate, ratio_estimate
 from sqlcrystal.study.report.arm_rows import cards_per_seed, label, told
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.table import Body, Cells
+from sqlcrystal.study.report.table import NONE, Body, Cells, judged, kept_ratios, number, percent, points
 from sqlcrystal.study.report.value_tables import sample
-from sqlcrystal.study.report.wording import NONE, judged, kept_ratios, number, percent, points
 
 # ── a query log ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -24,10 +24,11 @@ from sqlcrystal.measurement.flips import (
 )
 from sqlcrystal.study.report.comparisons import headline
 from sqlcrystal.study.report.facts import Facts, percent_right
-from sqlcrystal.study.report.table import Body, Cells
-from sqlcrystal.study.report.wording import (
+from sqlcrystal.study.report.table import (
     METHOD_NAMES,
     NONE,
+    Body,
+    Cells,
     judged,
     kept_ratios,
     listed,

@@ -1,6 +1,16 @@
-"""Measures for Prometheus: counts, waits and durations; no question, value or name of a person."""
+"""Measures for Prometheus and traces for OpenTelemetry: names and times; no question, value or name of a person."""
 
+import os
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from sqlcrystal.interfaces.server.logs import event
+from sqlcrystal.serving.clock import watch_with
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor
 
 OVERHEAD_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -48,3 +58,46 @@ class Metrics:
     def exposition(self) -> bytes:
         """The measures as Prometheus reads them."""
         return generate_latest(self.registry)
+
+
+QUERIES = ("http.url", "http.target", "url.full", "url.query")
+"""What the instrumentation tells of an address together with its query."""
+
+
+def trace(app: FastAPI) -> None:
+    """Trace requests if OTEL_EXPORTER_OTLP_ENDPOINT is set; without the extra that is said and left at that."""
+    if not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        trace_to(app, BatchSpanProcessor(OTLPSpanExporter()))
+    except ImportError as error:
+        event("no traces", level=30, missing=error.name or "", hint="pip install 'sqlcrystal[otel]'")
+
+
+def trace_to(app: FastAPI, processor: "SpanProcessor") -> None:
+    """A span for every request, and within it one for every model call and statement, by name only."""
+    from opentelemetry import trace as api
+    from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+    provider = TracerProvider(resource=Resource.create({"service.name": "sqlcrystal"}))
+    provider.add_span_processor(processor)
+    api.set_tracer_provider(provider)
+    FastAPIInstrumentor.instrument_app(
+        app,
+        tracer_provider=provider,
+        excluded_urls="health,ready,static",
+        exclude_spans=["receive", "send"],
+        server_request_hook=_without_query,
+    )
+    watch_with(provider.get_tracer("sqlcrystal").start_as_current_span)
+
+
+def _without_query(span: Any, scope: dict[str, Any]) -> None:
+    for name in QUERIES:
+        if name in (span.attributes or {}):
+            span.set_attribute(name, scope["path"])

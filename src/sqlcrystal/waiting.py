@@ -1,10 +1,14 @@
-"""The time the work of this thread may take: set by those who wait, looked at by the models that make them wait."""
+"""The people who wait for a model, as its work knows them: how long they may be kept, and what they hear meanwhile.
+
+Both belong to the work of this thread, so that a model that cannot stream need not know of listeners, and a reply is
+recorded whole either way."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
+from typing import TypeAlias
 
 
 class Patience:
@@ -59,3 +63,24 @@ class _Shorter(Patience):
     @property
     def left(self) -> float:
         return min(super().left, self._around.left)
+
+
+Listener: TypeAlias = Callable[[str], None]
+"""Hears the whole text so far, again and again; a shorter one where the reply is begun anew."""
+
+_hearing: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def overheard(listener: Listener) -> Iterator[None]:
+    """Let somebody hear the replies of this block as they are written."""
+    before = _hearing.set(listener)
+    try:
+        yield
+    finally:
+        _hearing.reset(before)
+
+
+def listener() -> Listener | None:
+    """Give the one who listens to the work of this thread; None where nobody does."""
+    return _hearing.get()

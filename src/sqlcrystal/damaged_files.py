@@ -1,9 +1,11 @@
-"""Files that came from elsewhere, read as streams with limits: a small file may hold a very large one."""
+"""Files that may be damaged or hostile: streams read within limits, and SQLite files looked through when opened."""
 
 import lzma
+import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from io import BufferedIOBase, RawIOBase
+from pathlib import Path
 from typing import BinaryIO
 
 from sqlcrystal.errors import DataError
@@ -69,3 +71,14 @@ def inflated(packed: bytes, *, name: str, max_size: int = MAX_LINE) -> bytes:
     if decompressor.unconsumed_tail:
         raise DataError(f"{name}: a value is larger than {max_size // 2**20} MB, which is taken for a mistake")
     return content
+
+
+LOOKED_THROUGH = 4 * 2**20
+"""A file up to this size is looked through whenever it is opened, which takes some ten milliseconds."""
+
+
+def is_whole(connection: sqlite3.Connection, path: Path) -> bool:
+    """Tell whether a file's pages fit together; a large one is believed, and its damage found where it is read."""
+    if not path.exists() or path.stat().st_size > LOOKED_THROUGH:
+        return True
+    return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
