@@ -104,6 +104,8 @@ def kills(store: str, folder: Path, count: int, seed: int) -> str:
     """Kill the service at random moments; look each time whether what it acknowledged is there."""
     rng = random.Random(seed)
     build(folder / "shop.sqlite")
+    with opened(str(folder / "warm.db"), folder) as crystal:
+        ask_and_confirm(crystal, 0)  # so that a kill falls into the work, and not into the loading of modules
     acknowledged: list[tuple[str, int]] = []
     for kill in range(count):
         verdicts, delay = rng.randrange(MOST_VERDICTS), rng.uniform(0, LONGEST_DELAY)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from servers import short_folder
+from servers import end_postgres, short_folder
 
 _SEED = """
 CREATE TABLE team (id INTEGER PRIMARY KEY, name VARCHAR(40) NOT NULL);
@@ -82,18 +82,20 @@ def postgres() -> Iterator[Server]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             server = pgserver.get_server(folder / "data", cleanup_mode="stop")  # type: ignore[attr-defined]
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            connection.execute("CREATE DATABASE league")
-        url = server.get_uri().replace("/postgres?", "/league?")
-        with psycopg.connect(url) as connection:
-            for statement in SEED:
-                connection.execute(statement.encode())
-            connection.execute(f"CREATE ROLE {READER} LOGIN")
-            connection.execute(f"GRANT pg_read_all_data TO {READER}")
-        reader = url.replace("postgres:@", f"{READER}:@")
-        assert reader != url
-        yield Server(reader, url, folder, int((folder / "data" / "postmaster.pid").read_text().split()[0]))
-        server.cleanup()
+        try:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                connection.execute("CREATE DATABASE league")
+            url = server.get_uri().replace("/postgres?", "/league?")
+            with psycopg.connect(url) as connection:
+                for statement in SEED:
+                    connection.execute(statement.encode())
+                connection.execute(f"CREATE ROLE {READER} LOGIN")
+                connection.execute(f"GRANT pg_read_all_data TO {READER}")
+            reader = url.replace("postgres:@", f"{READER}:@")
+            assert reader != url
+            yield Server(reader, url, folder, int((folder / "data" / "postmaster.pid").read_text().split()[0]))
+        finally:
+            end_postgres(server)
 
 
 @contextmanager

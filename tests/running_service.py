@@ -128,6 +128,7 @@ def serving(
         tokens = {kind: crystal.store.tokens.issue(kind, pairs, by="test")[0] for kind, pairs in KINDS.items()}
         revoked, grant = crystal.store.tokens.issue("revoked", KINDS["owner"], by="test")
         crystal.store.tokens.revoke(grant.id, by="test")
-        tokens |= {"revoked": revoked, "invented": "sqlc_" + "x" * 43}
+        ended, _ = crystal.store.tokens.issue("ended", KINDS["owner"], by="test", ends_at="2026-01-01T00:00:00+00:00")
+        tokens |= {"revoked": revoked, "ended": ended, "invented": "sqlc_" + "x" * 43}
         with listening(make_app(crystal, settings or ServerSettings(requests_per_minute=1_000_000))) as url:
             yield Service(url, crystal, tokens, model)

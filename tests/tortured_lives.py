@@ -44,10 +44,11 @@ OLD_BANKS = HERE / "bank" / "old"
 
 
 class Toll(NamedTuple):
-    """So many tries of one torture, and what each that was lost had lost."""
+    """So many tries of one torture, what each that was lost had lost, and what this machine does not allow to try."""
 
     tries: int
     lost: list[str]
+    untried: Sequence[str] = ()
 
 
 def script(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -67,9 +67,12 @@ def test_the_guard_alone_refuses_the_statement(engine_name: str, sql: str) -> No
     assert guard.check(sql, engine_name) is not None
 
 
-def test_both_locks_stop_the_whole_corpus(engine: str, url: str, league: Database, evil: Path) -> None:
+def test_both_locks_stop_the_whole_corpus(
+    engine: str, url: str, league: Database, evil: Path, record_property: Callable[[str, object], None]
+) -> None:
     before = content(league, url)
     report = attack(engine, url, "both", evil)
+    record_property("tries", len(report["outcomes"]))
     assert [outcome for outcome in report["outcomes"] if outcome["kind"] == "rows"] == []
     assert max(report["megabytes"]) < 500
     assert content(league, url) == before
@@ -77,10 +80,11 @@ def test_both_locks_stop_the_whole_corpus(engine: str, url: str, league: Databas
 
 
 def test_the_engine_lock_alone_stops_writes_files_and_bombs(
-    engine: str, url: str, league: Database, evil: Path
+    engine: str, url: str, league: Database, evil: Path, record_property: Callable[[str, object], None]
 ) -> None:
     before = content(league, url)
     report = attack(engine, url, "engine", evil)
+    record_property("tries", len(report["outcomes"]))
     gaps = ENGINE_GAPS.get(engine, ())
     got_through = [
         outcome

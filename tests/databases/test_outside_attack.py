@@ -5,7 +5,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +65,21 @@ def wrong_with(database: Database, canaries: Canaries, sql: str) -> list[str]:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ["attacks.jsonl", "attacks-2.jsonl"])
 def test_every_statement_is_refused_or_harmless_even_for_the_owner(
-    engine: str, name: str, server: Server, shared_data: Path
+    engine: str, name: str, server: Server, shared_data: Path, record_property: Callable[[str, object], None]
 ) -> None:
+    chosen = lines(shared_data, name, engine)
+    record_property("tries", len(chosen))
     with short_folder("attack") as folder:
         folder.chmod(0o777)
         with watching(engine, server, folder) as canaries:
             database = open_database(server.owner, inspect=False, allow_privileged=True)
             wrong = {
                 sql: harm
-                for sql in lines(shared_data, name, engine)
+                for sql in chosen
                 if (harm := wrong_with(database, canaries, sql.replace(WRITES_TO, f"{canaries.evil}-")))
             }
+            for sql, harm in wrong.items():
+                record_property("lost", f"{engine}: {harm}: {sql[:200]!a}")
             database.close()
             assert canaries.sung_at_all() == []
     assert wrong == {}

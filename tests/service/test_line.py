@@ -1,6 +1,7 @@
 """The line before a database: shared fairly, left with its client, stood in by all SQL; and those who send slowly."""
 
 import asyncio
+import json
 import select
 import socket
 import threading
@@ -137,6 +138,15 @@ def in_line(service: Service, count: int) -> None:
             time.sleep(0.02)
 
 
+def asking(service: Service, question: str, *, streamed: bool) -> bytes:
+    """Write a whole request down, so that its client can leave when it likes."""
+    body = json.dumps({"question": question, "database": "shop"}).encode()
+    headers = {"Host": "x", "Authorization": f"Bearer {service.tokens['owner']}", "Content-Type": "application/json"}
+    headers |= {"Content-Length": str(len(body))} | ({"Accept": "text/event-stream"} if streamed else {})
+    lines = ["POST /api/ask HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 def test_queued_work_of_a_client_that_left_is_dropped(slow: tuple[Service, Slow], streamed: bool) -> None:
     service, model = slow
@@ -145,16 +155,8 @@ def test_queued_work_of_a_client_that_left_is_dropped(slow: tuple[Service, Slow]
     ends = time.monotonic() + PATIENCE
     while not model.asked and time.monotonic() < ends:
         time.sleep(0.01)
-    left = service.client()
-    left.headers.update({"Accept": "text/event-stream"} if streamed else {})
-    body = {"question": "What did the one who left want?", "database": "shop"}
-    request = left.build_request("POST", "/api/ask", json=body)
-    if streamed:
-        left.send(request, stream=True)
-        in_line(service, 1)
-    else:
-        with suppress(httpx.ReadTimeout):
-            left.post("/api/ask", json=body, timeout=1)
+    left = connected(service, asking(service, "What did the one who left want?", streamed=streamed))
+    in_line(service, 1)
     left.close()
     in_line(service, 0)
     model.may_go.set()

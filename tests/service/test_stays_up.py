@@ -8,6 +8,7 @@ import pytest
 
 from cardbox import HashingEmbedder
 from running_service import Service, listening, serving
+from serving_commands import run_command
 from shop import build, fenced
 from sqlcrystal.bank import Scope
 from sqlcrystal.config import DatabaseEntry, TeamFile
@@ -84,6 +85,20 @@ def test_every_door_that_makes_a_token_can_say_when_it_ends(running: Service) ->
     assert token is not None
     with running.client("") as client:
         assert client.get("/api/databases", headers={"Authorization": f"Bearer {token[0]}"}).status_code == 401
+
+
+def test_a_token_of_the_command_line_ends_when_it_was_told_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "team.db"
+    with Crystal.over(build(tmp_path / "shop.sqlite"), store=str(store)) as crystal:
+        crystal.workspace.remember(crystal.workspace.open("shop"))
+    made = ("token", "create", "bo", "--db", "shop", "--store", store, "--json", "--days")
+    for days, stands in (("0.0000001", False), ("2", True)):
+        issued = run_command(capsys, monkeypatch, *made, days).document
+        with Crystal.over(tmp_path / "shop.sqlite", store=str(store)) as crystal:
+            assert (crystal.recognise(issued["token"]) is not None) is stands
+    assert run_command(capsys, monkeypatch, *made, "-1").code == 2
 
 
 @pytest.mark.parametrize("days", [0, -1, 4000])

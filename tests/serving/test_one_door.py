@@ -152,6 +152,7 @@ def test_a_model_sees_no_cell_of_a_database_whose_values_are_never_kept(
     shown.append(door.act("correct", given(service, "correct", "vault", sql="SELECT name FROM item")))
     assert [outcome for outcome, _ in shown] == ["done", "done"]
     assert not [words for _, words in shown if "Saw" in words or "Hammer" in words]
+    assert "'row_count': 1," in shown[0][1]  # there are three: a count of one's choice could spell a cell out
 
 
 def test_a_verdict_through_any_door_is_kept_under_the_callers_name(

@@ -1,13 +1,16 @@
 """A person's word on a question stands against rules and checks, and one question has one active card."""
 
 import io
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cardbox import HashingEmbedder
 from cardbox import card as new_card
+from running_service import serving
 from shop import RIGHT, WRONG, build, fenced
 from sqlcrystal import Crystal
 from sqlcrystal.bank import Entry, Verdict, export_jsonl, import_entries, import_jsonl
@@ -50,6 +53,24 @@ def test_an_ask_without_memory_does_not_replace_what_a_person_corrected(crystal:
     assert "of ada stands" in again.checked
     assert active(crystal) == [(RIGHT, "ada")]
     assert crystal.store.answers.verdict(again.id) == ""
+
+
+@pytest.mark.parametrize("kind", ["an assertion", "a check"])
+def test_a_token_that_may_only_ask_replaces_no_card_of_a_judge(tmp_path: Path, kind: str) -> None:
+    accepting = tmp_path / "accept.py"
+    accepting.write_text("""import sys; sys.stdin.read(); print('{"accept": true, "by": "any row"}')""")
+    rules: dict[str, dict[str, Any]] = {
+        "an assertion": {"assertion": (ANY_ROW,)},
+        "a check": {"check": f"{sys.executable} {accepting}"},
+    }
+    with serving(tmp_path, script=lambda *_: fenced(WRONG), **rules[kind]) as service:
+        first = service.ask(ASKED, kind="ask")
+        assert active(service.crystal) == [(WRONG, "any row")]
+        judged = service.post(f"/api/answers/{first['id']}/correct", kind="judge", json={"sql": RIGHT})
+        assert judged.status_code == 200
+        body = {"question": ASKED, "database": "shop", "memory": False}
+        assert service.post("/api/ask", kind="ask", json=body).status_code == 200
+        assert active(service.crystal) == [(RIGHT, "judge")]
 
 
 def test_the_same_answer_again_leaves_a_persons_card_theirs(crystal: Crystal, reply: Reply) -> None:
