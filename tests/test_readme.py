@@ -72,7 +72,7 @@ def test_its_figures_are_those_of_the_bundled_report() -> None:
     for pair, sentence in (
         (("none", "profile"), "{by} points ({ends})"),
         (("none", "served/served"), "{by} points ({ends})"),
-        (("served without cards", "served"), "{by} points ({ends}; its repair left out)"),
+        (("served without cards", "served"), "its cards add {by} points of its gain ({ends}; its repair left out)"),
         (("profile", "profile W0"), "add {by} points, which may be chance ({ends})"),
     ):
         by, ends = contrasts[pair]["delta_pp"], " to ".join(f"{end:.1f}" for end in contrasts[pair]["ci_pp"])
