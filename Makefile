@@ -4,7 +4,7 @@ PORT ?= 8321
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: study demo test coverage check docs wheel install install-dev bench peers fuzz torture lock clean
+.PHONY: study demo test coverage check docs wheel install install-dev fresh bench peers fuzz torture lock clean
 
 study: install
 	$(BIN)/sqlcrystal study run studies/quarry.toml --set mode=replay --out runs/quarry
@@ -35,6 +35,12 @@ check: install-dev
 # The documentation as a site in build/site; a broken link or a name that is not there fails.
 docs: install-dev
 	$(BIN)/zensical build --strict --clean
+
+# Every command block of the pages once more, on installs that pip fetches by the pages' own lines: the newest of all that
+# they ask for, some 600 MB each until it ends. PAGE=score runs what has the word in its name.
+fresh: install-dev
+	bash tests/install-servers
+	$(BIN)/python tests/fresh_pages.py $(if $(PAGE),-k $(PAGE))
 
 wheel: install-dev
 	$(BIN)/python -m hatchling build -t wheel -d dist

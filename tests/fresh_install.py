@@ -1,6 +1,8 @@
-"""Fresh installs without a network: the wheel with exactly what an extra asks for, linked from what is installed here.
+"""Fresh installs of the wheel with exactly what an extra asks for.
 
-A page that forgets to name an extra fails: what it does not install cannot be imported.
+Without a network they are linked from what is installed here; with `SQLCRYSTAL_FRESH=pip` (`make fresh`) pip fetches
+them, by the very lines of the page. A page that forgets to name an extra fails: what it does not install cannot be
+imported.
 """
 
 import os
@@ -8,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 import zipfile
 from collections import Counter
@@ -20,6 +23,10 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
+BY_PIP = os.environ.get("SQLCRYSTAL_FRESH") == "pip"
+INSTALL_LINE = r"pip install (?:'sqlcrystal[^']*'|sqlcrystal\b)"
+LINES: dict[frozenset[str], tuple[str, ...]] = {}
+"""The lines of a page that named some extras, letter for letter."""
 PROGRAM = """#!{python}
 from sqlcrystal.interfaces.cli.app import main
 main()
@@ -28,22 +35,30 @@ main()
 
 def named_extras(*texts: str) -> frozenset[str]:
     """The extras that the install lines of some pages name."""
-    lines = [line for text in texts for line in re.findall(r"pip install '?sqlcrystal(?:\[([\w,]+)\])?", text)]
-    return frozenset(extra for line in lines for extra in line.split(",") if extra)
+    lines = [line for text in texts for line in re.findall(INSTALL_LINE, text)]
+    named = [extra for line in lines for extra in re.findall(r"\[([\w,]+)\]", line)]
+    extras = frozenset(extra for some in named for extra in some.split(","))
+    if lines:
+        LINES.setdefault(extras, tuple(dict.fromkeys(lines)))
+    return extras
 
 
 def environment_of(extras: Iterable[str], cache_folder: Path, **more: str) -> dict[str, str]:
     """The environment of a shell in which an install with these extras is all there is of Python packages."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     path = f"{installed(frozenset(extras)) / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "SQLCRYSTAL_CACHE": str(cache_folder), **more}
+    return {**kept, **_offering_the_wheel(), "PATH": path, "SQLCRYSTAL_CACHE": str(cache_folder), **more}
 
 
 @cache
 def installed(extras: frozenset[str]) -> Path:
     """A virtual environment with the wheel and the closure of its requirements under these extras."""
     folder = Path(tempfile.mkdtemp(prefix="sqlcrystal-fresh-", dir=_scratch()))
-    venv.create(folder, symlinks=True)
+    venv.create(folder, symlinks=True, with_pip=BY_PIP)
+    if BY_PIP:
+        named = f"'sqlcrystal[{','.join(sorted(extras))}]'" if extras else "sqlcrystal"
+        _fetch(LINES.get(extras, (f"pip install {named}",)), folder)
+        return folder
     site = next((folder / "lib").glob("python*/site-packages"))
     with zipfile.ZipFile(_wheel()) as archive:
         archive.extractall(site)
@@ -53,6 +68,24 @@ def installed(extras: frozenset[str]) -> Path:
     program.write_text(PROGRAM.format(python=folder / "bin" / "python3"))
     program.chmod(0o755)
     return folder
+
+
+def _fetch(lines: Iterable[str], folder: Path) -> None:
+    """Run a page's install lines in an environment that holds nothing but pip."""
+    settings = {**os.environ, **_offering_the_wheel(), "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    for line in lines:
+        begun = time.monotonic()
+        done = subprocess.run(["bash", "-c", line], env=settings, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+        print(f"{line}  ({time.monotonic() - begun:.0f} s)")
+
+
+def _offering_the_wheel() -> dict[str, str]:
+    """Have pip find the wheel of this checkout beside what its index offers."""
+    if not BY_PIP:
+        return {}
+    places = f"{os.environ.get('PIP_FIND_LINKS', '')} {_wheel().parent}".strip()
+    return {"PIP_FIND_LINKS": places, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 @cache

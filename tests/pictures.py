@@ -20,7 +20,7 @@ from sqlcrystal.serving.demo import STORY_DATABASE, DemoCrystal, demo_crystal, d
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 SCHEMES = ("light", "dark")
 MOST_BYTES = 130_000
-COLOURS = 128
+COLOURS = 256
 
 
 class Picture(NamedTuple):
@@ -34,7 +34,7 @@ class Picture(NamedTuple):
 
 
 PICTURES = (
-    Picture("story", "/demo", 1280, 800, ".story-steps"),
+    Picture("story", "/demo", 1280, 720, ".story-steps"),
     Picture("answer", "/a/{right}", 1280, 800, "html.js #verdict"),
     Picture("bank", f"/bank?database={STORY_DATABASE}", 1280, 800, "table.lines"),
     Picture("value", f"/value?database={STORY_DATABASE}", 1280, 800, ".tile"),
@@ -84,7 +84,9 @@ def few_colours(png: bytes) -> bytes:
     from PIL import Image
 
     out = BytesIO()
-    Image.open(BytesIO(png)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    Image.open(BytesIO(png)).convert("RGB").quantize(
+        COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+    ).save(out, "PNG", optimize=True)
     return out.getvalue()
 
 

@@ -1,7 +1,7 @@
 """Every command block of README, guides, tutorials and cookbook is run on an install of exactly what its page names.
 
 `RUN` is the list: each block by how it begins, with the test that runs it or the reason why none can. A block that is
-not in the list fails.
+not in the list fails. `make fresh` runs the same tests on installs that pip fetches by the pages' own lines.
 """
 
 import json
@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from cardbox import HashingEmbedder
-from fresh_install import environment_of, installed, named_extras
+from fresh_install import BY_PIP, environment_of, installed, named_extras
 from interfaces.test_notebook import Shell
 from scoring_data import make_databases
 from serving.test_ask_tutorial import bash
@@ -36,7 +36,7 @@ from sqlcrystal.types import Message, Sampling
 from synthetic_ledger import synthetic_ledger
 
 ROOT = Path(__file__).resolve().parents[1]
-INSTALL = "not run: it needs a network; the page's tests run on exactly the extras that it names"
+INSTALL = "tests/fresh_pages.py::test_the_install_lines_of_a_page_are_all_that_it_needs"
 ELSEWHERE = "not run: settings of another program, which is not on this machine"
 ASK, LEARN, SCORE, DEPLOY = (
     f"{place}.py"
@@ -80,7 +80,7 @@ RUN = {
     "docs/tutorial/learn.md": [
         ("pip install", INSTALL),
         *[("sqlcrystal", f"{LEARN}::test_the_tutorial_runs_from_an_empty_folder")] * 3,
-        ("sqlcrystal serve", f"{HERE}::test_what_was_learned_is_served"),
+        ("sqlcrystal token create", f"{HERE}::test_what_was_learned_is_served"),
         ("answer=", f"{LEARN}::test_the_tutorial_runs_from_an_empty_folder"),
         ("mkdir -p dbt", f"{LEARN}::test_the_tutorial_runs_from_an_empty_folder"),
         ("sqlcrystal cards list", f"{LEARN}::test_the_tutorial_runs_from_an_empty_folder"),
@@ -127,10 +127,9 @@ def said(page: str) -> str:
 
 
 def without_fetching(script: str) -> str:
-    """A script without what needs a network: installs, and 1.1 GB of weights."""
-    return "".join(
-        line for line in script.splitlines(keepends=True) if not re.match(r"pip install|sqlcrystal model pull", line)
-    )
+    """A script without what needs a network: 1.1 GB of weights, and installs unless pip is to make them."""
+    fetching = r"sqlcrystal model pull" if BY_PIP else r"pip install|sqlcrystal model pull"
+    return "".join(line for line in script.splitlines(keepends=True) if not re.match(fetching, line))
 
 
 @contextmanager
@@ -150,7 +149,7 @@ def running(command: str, folder: Path, settings: dict[str, str]) -> Iterator[st
         start_new_session=True,
     ) as process:
         try:
-            for _ in range(600):
+            for _ in range(18_000 if BY_PIP else 600):
                 assert process.poll() is None, process.stdout.read() if process.stdout else ""
                 if is_ready(f"http://127.0.0.1:{port}"):
                     break
@@ -190,14 +189,18 @@ def test_every_block_is_in_the_list_with_the_test_that_runs_it() -> None:
 @pytest.mark.skipif(shutil.which("make") is None, reason="LOUD: no make on this machine")
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="LOUD: no repository to clone")
 def test_make_demo_serves_the_story_from_a_clone(tmp_path: Path) -> None:
-    """The install that `make` would fetch is done when it begins: the lock's extras, linked from this machine."""
+    """The install that `make` would fetch is done when it begins: the lock's extras, linked from this machine.
+
+    Not where pip may fetch them: there `make` does it all.
+    """
     clone, demo = blocks("docs/start.md")[0].splitlines()
     assert blocks("README.md")[0].splitlines()[0].split("#")[0].strip() == demo
     environment = environment_of((), tmp_path / "cache")
     subprocess.run(["bash", "-e", "-c", clone.replace("REPOSITORY", str(ROOT))], cwd=tmp_path, check=True)
-    ready = installed(frozenset({"local", "report", "server", "mcp"}))
-    (tmp_path / "sqlcrystal" / ".venv").symlink_to(ready)
-    (ready / ".installed").touch()
+    if not BY_PIP:
+        ready = installed(frozenset({"local", "report", "server", "mcp"}))
+        (tmp_path / "sqlcrystal" / ".venv").symlink_to(ready)
+        (ready / ".installed").touch()
     with running(demo, tmp_path / "sqlcrystal", environment) as url:
         assert "Log in" in httpx.get(f"{url}/login").text
 
@@ -271,14 +274,16 @@ def test_own_tests_and_a_study_of_ones_own_run(tmp_path: Path) -> None:
 
 def test_what_was_learned_is_served(tmp_path: Path) -> None:
     page = "docs/tutorial/learn.md"
-    (serve,) = [block for block in blocks(page) if block.startswith("sqlcrystal serve")]
+    ((token, serve),) = [block.splitlines() for block in blocks(page) if "sqlcrystal serve" in block]
     build(tmp_path / "shop.sqlite")
     with scripted_endpoint(orders) as server:
-        model = {"SQLCRYSTAL_MODEL": model_at(server)}
+        model = {"SQLCRYSTAL_MODEL": model_at(server), "USER": "ada"}
         bash('sqlcrystal ask "How many orders?" --db shop.sqlite --store shop.db', tmp_path, said(page), **model)
         settings = environment_of(named_extras(said(page)), tmp_path / "cache", **model)
-        with running(serve.strip(), tmp_path, settings) as url:
-            assert "Log in" in httpx.get(f"{url}/login").text
+        secret = re.findall(r"sqlc_[-_A-Za-z0-9]+", bash(token, tmp_path, said(page), **model))[0]
+        with running(serve, tmp_path, settings) as url:
+            headers = {"Authorization": f"Bearer {secret}"}
+            assert "From the query log" in httpx.get(f"{url}/queue/log", headers=headers).text
 
 
 def test_published_benchmarks_are_scored_in_their_own_layout(tmp_path: Path) -> None:

@@ -68,9 +68,31 @@ def test_its_figures_are_those_of_the_bundled_report() -> None:
     low, high = summary["lift_ci_pp"]
     told = (f"{summary['p0']:.1f} %", f"{summary['pm']:.1f} %", f"{summary['lift_pp']:.1f} points more")
     assert [figure for figure in (*told, f"{low:.1f} to {high:.1f}") if figure not in " ".join(README.split())] == []
-    profile = next(each for each in summary["contrasts"] if (each["a"], each["b"]) == ("none", "profile"))
-    ends = " to ".join(f"{end:.1f}" for end in profile["ci_pp"])
-    assert f"{profile['delta_pp']:.1f} points ({ends})" in " ".join(README.split())
+    contrasts = {(each["a"], each["b"]): each for each in summary["contrasts"]}
+    for pair, sentence in (
+        (("none", "profile"), "{by} points ({ends})"),
+        (("none", "served/served"), "{by} points ({ends})"),
+        (("served without cards", "served"), "its cards add {by} points of its gain ({ends}; its repair left out)"),
+        (("profile", "profile W0"), "add {by} points, which may be chance ({ends})"),
+    ):
+        by, ends = contrasts[pair]["delta_pp"], " to ".join(f"{end:.1f}" for end in contrasts[pair]["ci_pp"])
+        assert sentence.format(by=f"{by:.1f}", ends=ends) in " ".join(README.split())
+    for pair in (("none", "profile"), ("none", "served/served")):
+        assert README.count(f"{summary['p0'] + contrasts[pair]['delta_pp']:.1f} %") == 2  # above, and in the table
+
+
+def test_its_figures_of_definitions_and_of_other_tools_are_those_of_their_own_pages() -> None:
+    words = " ".join(README.split())
+    evidence = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    row = re.findall(
+        r"^\| \*\*definitions\*\* \| (\S+ %) \| none \| \*\*\+(\S+) points, \+(\S+) to \+(\S+)\*\*", evidence, re.M
+    )
+    assert "| {} | {} points ({} to {}) |".format(*row[0]) in words
+    tools = json.loads((ROOT / "docs" / "reference" / "peers.json").read_text(encoding="utf-8"))["tools"]
+    ours, vanna, llamaindex = (tools[name] for name in ("ours", "vanna", "llamaindex"))
+    assert f"{ours['accuracy']:.1f} % in {ours['calls']:.2f} calls a question" in words
+    assert f"Vanna {vanna['accuracy']:.1f} % and LlamaIndex {llamaindex['accuracy']:.1f} % in one" in words
+    assert vanna["calls"] == llamaindex["calls"] == 1
 
 
 def test_it_is_read_to_its_end_and_defines_its_letters() -> None:

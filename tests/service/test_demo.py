@@ -136,6 +136,8 @@ def test_a_newcomer_walks_through_the_story(demo: Demo, width: int, scheme: str)
     assert tab.locator(".rejected-side .state").inner_text() == "wrong"
     assert tab.locator(".confirmed-side .state").inner_text() == "right"
     assert "'2999-12-31'" in tab.locator(".diff .add").all_inner_texts()[0]
+    card = tab.locator(".story .diff").bounding_box()
+    assert width < 1280 or card["y"] + card["height"] <= PICTURES[0].height  # README's picture ends there
     visitor.well()
     visitor.step(f"Ask {STORY_DATABASE}")
     visitor.press_ask()
@@ -143,7 +145,7 @@ def test_a_newcomer_walks_through_the_story(demo: Demo, width: int, scheme: str)
     visitor.well()
     tab.get_by_role("button", name="Confirm").click()
     visitor.says("Confirmed by you. Card")
-    visitor.step("Ask the sibling")
+    visitor.step("Ask another")
     visitor.press_ask()
     assert tab.locator(".tile").inner_text() == "2"
     visitor.step("Open the queue")
@@ -159,11 +161,45 @@ def test_a_newcomer_walks_through_the_story(demo: Demo, width: int, scheme: str)
     assert "points" in tab.locator(".tile").first.inner_text()
     visitor.well()
     visitor.step("Studies")
+    tab.frame_locator("iframe.report").get_by_text("37.2%").first.wait_for()
     tab.get_by_role("link", name="Open the report of quarry").click()
     tab.frame_locator("iframe.report").get_by_text("37.2%").first.wait_for()
     visitor.open("/demo")
     assert tab.locator(".story-steps .state.confirmed").count() == 3
     assert visitor.trouble == []
+    visitor.context.close()
+
+
+BESIDE = (
+    "/login",
+    "/demo/questions",
+    "/a/{wrong}?edit=1",
+    "/bank/{card}?edit=1",
+    f"/bank/revoke?database={STORY_DATABASE}&by=benchmark",
+    f"/bank/definitions?database={STORY_DATABASE}",
+    f"/queue/definitions?database={STORY_DATABASE}",
+    f"/queue/log?database={STORY_DATABASE}",
+    "/settings",
+    "/studies",
+    "/studies/quarry",
+    "/nowhere",
+)
+"""Pages that the story does not visit."""
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.xdist_group("browser")
+@IN_BROWSER[0]
+def test_the_pages_beside_the_story_are_well_in_every_look(demo: Demo, width: int, scheme: str) -> None:
+    demo.crystal.reset()
+    opening, card = demo.crystal.opening(), demo.crystal.cards(STORY_DATABASE)[0].id
+    assert opening is not None
+    visitor = Visitor(demo, width, scheme)
+    for path in BESIDE:
+        visitor.open(path.format(wrong=opening[0], card=card))
+        visitor.well()
+    assert [each for each in visitor.trouble if "status of 404" not in each] == []
     visitor.context.close()
 
 

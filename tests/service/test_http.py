@@ -168,6 +168,25 @@ def test_an_error_over_http_names_the_choices_and_no_flag_or_command(tmp_path: P
     assert [reply.text for reply in told if "--" in reply.text or "sqlcrystal " in reply.text] == []
 
 
+def test_a_confirmation_needs_no_body_and_a_question_no_database_where_one_is_meant(service: Service) -> None:
+    with service.client("judge") as client:
+        asked = client.post("/api/ask", json={"question": ASKED}).json()
+        ruling = client.post(f"/api/answers/{asked['id']}/confirm")
+    assert asked["database"] == "shop"
+    assert ruling.status_code == 200
+    assert [card.id for card in service.crystal.cards("shop")] == [ruling.json()["card"]]
+
+
+def test_a_token_for_an_unknown_database_is_refused_with_the_known_ones(service: Service) -> None:
+    before = len(service.crystal.tokens())
+    with service.client() as client:
+        reply = client.post("/api/tokens", json={"person": "eve", "databases": ["shoop"], "scopes": ["ask"]})
+    assert reply.status_code == 422
+    assert "shoop" in reply.json()["detail"]
+    assert "shop, store" in reply.json()["detail"]
+    assert len(service.crystal.tokens()) == before
+
+
 def test_logs_hold_no_question_value_or_token(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", logger="sqlcrystal.server")
     service.ask("How many items cost 424242?")

@@ -4,6 +4,7 @@ from html import unescape
 from typing import Any
 
 from running_service import ASKED, SIBLING, Service
+from sqlcrystal.interfaces.web.pages_bank import SORTS
 from sqlcrystal.measurement.live import VerdictSelection
 from sqlcrystal.serving.value import ArmValue, Value, figures, verdict_rates
 from sqlcrystal.types import CardStatus
@@ -47,6 +48,17 @@ def test_the_sorted_column_says_so(service: Service) -> None:
     by_harm = page(service, "/bank", database="shop", sort="harm")
     assert by_harm.count('aria-sort="descending"') == 1
     assert "Wrong <span" in by_harm.partition('aria-sort="descending">')[2][:20]
+
+
+def test_every_column_of_the_bank_sorts_and_says_so(service: Service) -> None:
+    for question in ("Which items cost more than 100?", "How many hardware items are there?"):
+        service.crystal.confirm(service.ask(question)["id"], by="bo")
+    for by in SORTS:
+        assert page(service, "/bank", database="shop", sort=by).count('aria-sort="') == 1
+    shown = page(service, "/bank", database="shop", sort="question")
+    assert shown.index("How many hardware items are there?</a>") < shown.index("Which items cost more than 100?</a>")
+    newest = page(service, "/bank", database="shop")
+    assert newest.count("&sort=") == len(SORTS) - 1
 
 
 def test_a_card_shows_its_first_attempt_and_its_final_sql_side_by_side_with_signs(service: Service) -> None:

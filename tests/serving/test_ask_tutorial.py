@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fresh_install import environment_of, named_extras
+from fresh_install import BY_PIP, environment_of, named_extras
 from servers import new_postgres_database, running_postgres
 from serving_endpoint import model_at, scripted_endpoint
 from shop import PROFILE, fenced
@@ -49,7 +49,7 @@ def bash(script: str, folder: Path, *said: str, **more: str) -> str:
         text=True,
         cwd=folder,
         env=environment_of(named_extras(*said), folder / "cache", **more),
-        timeout=280,
+        timeout=3_000 if BY_PIP else 280,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -348,14 +348,14 @@ WAYS = {
         0.2,
         False,
         "Chance answers one question in five without cards; nobody is told which before the verdict.",
-        "No more calls; but among these questions, the answers that only cards get right.",
+        "No more calls; but those questions miss what only cards get right.",
     ),
     "both": Way(
         "Ask both ways",
         0.5,
         True,
         "Every question is answered with cards and without; chance says which of the two is shown.",
-        "Twice the calls, and in one answer of two what cards would have added.",
+        "Twice the calls; and one answer in two is shown without what cards would have added.",
     ),
 }
 """The ways by the name that a program gives."""

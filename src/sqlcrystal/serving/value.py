@@ -327,7 +327,7 @@ def _lift(value: Value) -> ValueFigure:
     unclear = ": not clear yet" if low <= 0 <= high and not value.enough else ""
     whose = "among judged answers, " if value.unjudged else ""
     return ValueFigure(
-        "Lift", f"{value.lift_pp:+.1f} points", f"{whose}{low:+.1f} to {high:+.1f}, 95 % at every look{unclear}"
+        "Lift", f"{value.lift_pp:+.1f} points", f"{whose}{low:+.1f} to {high:+.1f} (95 % interval){unclear}"
     )
 
 
@@ -352,7 +352,9 @@ def _flips(value: Value) -> ValueFigure:
     return ValueFigure(
         "Fixed, broke",
         f"{value.fixed}, {value.broke}",
-        f"questions; net {value.net:+d}" if value.net else "questions; net 0",
+        f"questions right with memory only, and without it only; net {value.net:+d}"
+        if value.net
+        else "questions right with memory only, and without it only",
     )
 
 
@@ -374,7 +376,9 @@ def _break_even_figure(value: Value) -> ValueFigure:
     if value.tokens_per_right_answer <= 0:
         return ValueFigure(name, "nothing", f"memory saves {-(value.overhead_tokens or 0):,.0f} tokens an answer")
     money = f"{value.cost_per_right_answer:,.4f} in money: " if value.cost_per_right_answer else ""
-    return ValueFigure(name, f"{value.tokens_per_right_answer:,.0f} tokens", f"{money}it pays where one is worth more")
+    return ValueFigure(
+        name, f"{value.tokens_per_right_answer:,.0f} tokens", f"{money}memory pays where one is worth more"
+    )
 
 
 def _readings_figure(value: Value) -> tuple[ValueFigure, ...]:

@@ -120,5 +120,7 @@ def _welcome(crystal: "Crystal", settings: ServerSettings, address: str) -> str:
         return f"sqlcrystal demo: open {address}/login#{demo_token(crystal)}"
     if not any(not grant.revoked_at for grant in crystal.tokens()):
         command = "sqlcrystal token create NAME --scope ask --scope judge --scope manage"
-        return f"sqlcrystal serves {address}, but nobody has a token yet; make one: {command}"
+        return (
+            f"sqlcrystal serves {address}, but nobody has a token yet; make one (with the --store of this): {command}"
+        )
     return f"sqlcrystal serves {address}"

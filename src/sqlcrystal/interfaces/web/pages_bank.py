@@ -26,7 +26,24 @@ PAGE_CARDS = 50
 Short = Annotated[str, Query(max_length=200)]
 Field = Annotated[str, Form(max_length=200)]
 NOTHING_CHOSEN = {"search": "", "status": "", "signal": "", "by": "", "sort": "newest"}
-SORTS = {"newest": "newest first", "harm": "most wrong first", "used": "most used first"}
+SORTS = {
+    "newest": "newest first",
+    "harm": "most wrong first",
+    "right": "most right first",
+    "used": "most used first",
+    "question": "by question",
+    "how": "by how they were checked",
+    "status": "by status",
+}
+ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "harm": lambda row: (-row["wrong"], -row["used"]),
+    "right": lambda row: (-row["right"], -row["used"]),
+    "used": lambda row: -row["used"],
+    "question": lambda row: row["question"].casefold(),
+    "how": lambda row: SIGNALS.get(row["signal"], row["signal"]),
+    "status": lambda row: row["status"],
+}
+"""Sorting keeps the newest first among equals."""
 
 
 @router.get("/bank")
@@ -66,9 +83,8 @@ def listed(door: Door, database: str, chosen: dict[str, str], number: int = 1) -
     effects = {effect.card: effect for effect in door.card_effects(database)}
     fitting = [card for card in kept if _fits(card, chosen)]
     rows = [_row(card, effects.get(card.id)) for card in reversed(fitting)]
-    order = {"harm": lambda row: (-row["wrong"], -row["used"]), "used": lambda row: -row["used"]}
-    if chosen["sort"] in order:
-        rows.sort(key=order[chosen["sort"]])
+    if chosen["sort"] in ORDERS:
+        rows.sort(key=ORDERS[chosen["sort"]])
     pages = max(1, -(-len(rows) // PAGE_CARDS))
     number = min(number, pages)
     return {

@@ -137,7 +137,7 @@ def _steps(demo: "DemoCrystal") -> list[StoryStep]:
         StoryStep(
             "Ask another question",
             "Nobody asked this one before. The cards of other questions still help: “on leave” is stored as 'L'.",
-            (("Ask the sibling", _asking(STORY_DATABASE, sibling)),),
+            (("Ask another", _asking(STORY_DATABASE, sibling)),),
             asked,
         ),
         StoryStep(

@@ -23,7 +23,7 @@ from sqlcrystal.interfaces.web.text import (
     show_cell,
 )
 from sqlcrystal.serving.answers import sureness
-from sqlcrystal.serving.demo import WITH_OTHER_CARDS, WITHOUT_CARDS, WITHOUT_PROFILE
+from sqlcrystal.serving.demo import ANSWER_KEY, WITH_OTHER_CARDS, WITHOUT_CARDS, WITHOUT_PROFILE
 from sqlcrystal.serving.documents import PastAnswer
 from sqlcrystal.serving.stories import AnswerStory, CardInUse
 from sqlcrystal.types import Cell, Episode, Failure, Rows
@@ -308,6 +308,8 @@ class AnswerView:
             if mine and self.verdict.signal == "user"
             else f"{self.verdict.by} ({signal_words(self.verdict.signal)})"
         )
+        if self.verdict.by == ANSWER_KEY:
+            who = ANSWER_KEY
         said = f"{self.state.capitalize()} by {who}."
         if self.card:
             return f"{said} Card {self.card[:8]} is in the bank."
@@ -370,7 +372,7 @@ def _used_card(used: CardInUse) -> dict[str, Any]:
         "by": card.admission.by,
         "signal": card.admission.signal,
         "at": card.admission.at,
-        "effect": f"{effect.right} right, {effect.wrong} wrong so far" if effect else "",
+        "effect": f"answers with it: {effect.right} right, {effect.wrong} wrong" if effect else "",
     }
 
 
