@@ -81,13 +81,19 @@ def test_its_figures_are_those_of_the_bundled_report() -> None:
         assert README.count(f"{summary['p0'] + contrasts[pair]['delta_pp']:.1f} %") == 2  # above, and in the table
 
 
-def test_its_figures_of_definitions_and_of_other_tools_are_those_of_their_own_pages() -> None:
+def test_its_figures_of_definitions_forty_databases_and_other_tools_are_those_of_their_own_pages() -> None:
     words = " ".join(README.split())
     evidence = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
     row = re.findall(
         r"^\| \*\*definitions\*\* \| (\S+ %) \| none \| \*\*\+(\S+) points, \+(\S+) to \+(\S+)\*\*", evidence, re.M
     )
     assert "| {} | {} points ({} to {}) |".format(*row[0]) in words
+    (forty,) = re.findall(
+        r"^\| \*\*as served\*\*[^|]*\| \*\*(\S+ %)\*\* \| \*\*\+(\S+) points over one shot, \+(\S+) to \+([\d.]+)",
+        evidence,
+        re.M,
+    )
+    assert "{} as `ask` answers ({} points more, {} to {})".format(*forty) in words
     tools = json.loads((ROOT / "docs" / "reference" / "peers.json").read_text(encoding="utf-8"))["tools"]
     ours, vanna, llamaindex = (tools[name] for name in ("ours", "vanna", "llamaindex"))
     assert f"{ours['accuracy']:.1f} % in {ours['calls']:.2f} calls a question" in words
