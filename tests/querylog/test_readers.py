@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlcrystal.errors import DataError
-from sqlcrystal.querylog.readers import read_log, read_text
-from sqlcrystal.querylog.records import Found, LoggedQuery, Reason, Refused
+from sqlcrystal.querylog.readers import Found, LoggedQuery, Reason, Refused, read_log, read_text
 
 ONE = "SELECT name FROM item WHERE kind = 'HW'"
 

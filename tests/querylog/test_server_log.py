@@ -6,10 +6,8 @@ from engines import READER, Absent, postgres
 from sqlcrystal.databases import open_database
 from sqlcrystal.errors import UserError
 from sqlcrystal.protocols import Database
-from sqlcrystal.querylog.bindings import with_values
-from sqlcrystal.querylog.readers import read_server
-from sqlcrystal.querylog.records import LoggedQuery, Reason, Refused
-from sqlcrystal.querylog.shapes import shapes_of
+from sqlcrystal.querylog.readers import LoggedQuery, Reason, Refused, read_server
+from sqlcrystal.querylog.shapes import shapes_of, with_values
 
 # The wheel of the tests has no contrib modules: a view of the same name and columns stands in for the extension's.
 COUNTED = f"""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlcrystal.querylog.records import LoggedQuery, Reason
+from sqlcrystal.querylog.readers import LoggedQuery, Reason
 from sqlcrystal.querylog.shapes import shapes_of
 
 

@@ -17,7 +17,7 @@ from sqlcrystal.bank import Scope
 from sqlcrystal.config import DatabaseEntry, TeamFile
 from sqlcrystal.errors import BadReply, Forbidden, UserError
 from sqlcrystal.models.scripted import ScriptedModel, prompt_text
-from sqlcrystal.querylog.records import Reason
+from sqlcrystal.querylog.readers import Reason
 from sqlcrystal.serving import Caller
 from sqlcrystal.serving.learning import Upload
 from sqlcrystal.types import Message, Sampling

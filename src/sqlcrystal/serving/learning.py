@@ -22,10 +22,8 @@ from sqlcrystal.databases.masks import UNREADABLE, filled_sql, masked_with_value
 from sqlcrystal.databases.symptoms import symptoms
 from sqlcrystal.errors import DataError, UserError
 from sqlcrystal.protocols import Database
-from sqlcrystal.querylog.bindings import with_values
-from sqlcrystal.querylog.readers import PG_STATEMENTS, read_log, read_server, read_text, text_in
-from sqlcrystal.querylog.records import Found, Reason, Refused
-from sqlcrystal.querylog.shapes import QueryShape, shapes_of
+from sqlcrystal.querylog.readers import PG_STATEMENTS, Found, Reason, Refused, read_log, read_server, read_text, text_in
+from sqlcrystal.querylog.shapes import QueryShape, shapes_of, with_values
 from sqlcrystal.serving.answers import Draft
 from sqlcrystal.serving.asking import ServingArm, as_question, record_of
 from sqlcrystal.serving.banking import bank_card
