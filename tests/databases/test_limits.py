@@ -249,21 +249,6 @@ def test_rows_of_postgres_are_weighed_as_they_will_arrive(name: str, postgres_ur
     assert peak_megabytes() - before < 300
 
 
-def test_an_error_text_of_postgres_is_not_read_to_its_end(postgres_url: str) -> None:
-    database = open_database(postgres_url)
-    database.execute("SELECT 1")
-    forget_the_peak()
-    before = peak_megabytes()
-    result = database.execute("SELECT repeat('x', 200000000)::date", timeout=120)
-    grown = peak_megabytes() - before
-    after = database.execute("SELECT 1")
-    database.close()
-    assert isinstance(result, Failure)
-    assert result.kind is FailureKind.TOO_LARGE
-    assert grown < 300
-    assert isinstance(after, Rows)
-
-
 def test_a_statement_that_postgres_goes_on_running_is_named(postgres_url: str) -> None:
     database = open_database(postgres_url)
     result = database.execute("SELECT to_timestamp(repeat('1', 1000000), repeat('Y', 1000000))", timeout=0.5)

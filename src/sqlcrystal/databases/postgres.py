@@ -1,9 +1,8 @@
 """PostgreSQL's engine lock: read-only transactions, time limits, and rows weighed on the server before they travel."""
 
 import secrets
-import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +14,7 @@ from psycopg.pq import Format
 from sqlcrystal.databases.engines import Opening
 from sqlcrystal.databases.functions import Catalogue
 from sqlcrystal.databases.guard import Statement
-from sqlcrystal.databases.results import MAX_BYTES, OVER_THE_CAP, TooLarge, plain
+from sqlcrystal.databases.results import MAX_BYTES, plain
 from sqlcrystal.databases.servers import CONNECT_SECONDS, Stream, open_server
 from sqlcrystal.errors import DatabaseError
 from sqlcrystal.protocols import Database
@@ -77,43 +76,6 @@ _LENIENT_TYPES = (
 _INFINITE = frozenset({b"infinity", b"-infinity"})
 
 
-MOST_RECEIVED = MAX_BYTES + MAX_BYTES // 4
-"""Bytes that may come before a result, or the rows of a chunk, is whole: rows are weighed on the server."""
-
-
-class BoundedConnection(psycopg.Connection[Any]):
-    """A connection that stops listening: the text of an error quotes values, and the library takes it in as a whole."""
-
-    def wait(self, gen: Generator[Any, Any, Any], *given: Any, **named: Any) -> Any:
-        """Wait for what is under way, and hang up when more comes for it than any result may weigh."""
-        return super().wait(self._metered(gen), *given, **named)
-
-    def _metered(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Look before each reading at what the system holds; what comes while it is read goes uncounted."""
-        received, descriptor = 0, self.pgconn.socket
-        try:
-            asked = next(gen)
-            while True:
-                ready = yield asked
-                received += _unread(descriptor)
-                if received > MOST_RECEIVED:
-                    self.pgconn.finish()
-                    raise TooLarge(f"{OVER_THE_CAP} {MAX_BYTES} bytes")
-                asked = gen.send(ready)
-        except StopIteration as done:
-            return done.value
-
-
-def _unread(descriptor: int) -> int:
-    """Tell how many bytes have come that nobody has read; none where the system does not say."""
-    try:
-        from fcntl import ioctl
-        from termios import FIONREAD
-    except ImportError:
-        return 0
-    return int.from_bytes(ioctl(descriptor, FIONREAD, bytes(4)), sys.byteorder)
-
-
 class PostgresLock:
     """READ ONLY transaction, timeouts, the rights of pg_read_all_data, and a running byte count inside the query."""
 
@@ -152,7 +114,7 @@ class PostgresLock:
     def connect(self, url: sa.URL) -> Any:
         """Connect, pin how the session reads and where it looks for names, and check that it does."""
         parameters = {"connect_timeout": CONNECT_SECONDS} | _parameters(url)
-        connection = BoundedConnection.connect(**parameters, autocommit=True, prepare_threshold=None)
+        connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=None)
         try:
             row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
             found = connection.execute(
