@@ -116,13 +116,13 @@ def test_skipped(): pass
 """
 
 
-def tested(folder: Path, text: str) -> Toll:
+def toll_of(folder: Path, text: str) -> Toll:
     (folder / "test_these.py").write_text(text)
     return torture.tested(folder, False, files=(str(folder / "test_these.py"),))
 
 
 def test_tests_count_what_they_tried_and_name_what_was_lost_and_what_was_not_tried(tmp_path: Path) -> None:
-    toll = tested(tmp_path, TESTS)
+    toll = toll_of(tmp_path, TESTS)
     assert toll.tries == 1 + 7 + 5 + 1 + 1
     assert toll.lost[:2] == ["test_lost: SELECT 1: a file was written", "test_lost: SELECT 2: late"]
     assert toll.lost[2].startswith("test_broken: AssertionError: a reason")
@@ -133,12 +133,12 @@ def test_tests_count_what_they_tried_and_name_what_was_lost_and_what_was_not_tri
 
 @pytest.mark.parametrize("text", ["", "import nothing_that_is_there", "import os\ndef test_it(): os._exit(1)"])
 def test_tests_that_cannot_be_run_are_lost(tmp_path: Path, text: str) -> None:
-    assert len(tested(tmp_path, text).lost) == 1
+    assert len(toll_of(tmp_path, text).lost) == 1
 
 
 def test_where_all_tests_are_skipped_nothing_is_said_to_have_survived(tmp_path: Path) -> None:
     with pytest.raises(NotHere, match="no server"):
-        tested(tmp_path, "import pytest\npytest.skip('no server', allow_module_level=True)")
+        toll_of(tmp_path, "import pytest\npytest.skip('no server', allow_module_level=True)")
 
 
 def test_those_by_the_clock_and_the_long_ones_are_tortures() -> None:

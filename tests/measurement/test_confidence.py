@@ -91,6 +91,15 @@ def test_an_answer_is_told_by_its_agreement_its_signs_and_its_shape(shop: Databa
     assert (hopeless["agreeing views"], hopeless["sign of trouble"], hopeless["repaired"]) == (0, 1, 0)
 
 
+def test_an_easy_question_makes_a_sound_answer_surer_and_no_other(shop: Database) -> None:
+    for reply, surer in ((RIGHT, True), (WRONG, False)):
+        short = shop_traits(shop, reply)
+        long = short | {"words of the question": 4.0}
+        one, other = (shipped().probability(tuple(each.values())) for each in (short, long))
+        assert (one > other) == surer
+        assert surer or one == other
+
+
 def test_the_shipped_model_is_surer_of_agreement_than_of_trouble(shop: Database) -> None:
     sure, doubtful = (
         shipped().probability(tuple(shop_traits(shop, *replies).values())) for replies in ((RIGHT,), (WRONG,))

@@ -1,8 +1,8 @@
 """From statements to shapes: parsed, refused or kept; those that differ in literals and layout alone are one.
 
-Statements that seem to hold a secret are refused. A secret is recognised by its form and by the column that is compared;
-one that looks like any other word, in a column that does not say so, is not. A parameter without a value gets the value
-that its column holds most.
+Statements that seem to hold a secret are refused. A secret is recognised by its form and by the column that is
+compared; one that looks like any other word, in a column that does not say so, is not. A parameter without a value gets
+the value that its column holds most.
 """
 
 import hashlib
