@@ -1,5 +1,6 @@
-"""The pictures of README and documentation, taken of the demo: `python -m tests.pictures` writes them anew.
+"""The pictures of README and documentation, taken of the demo.
 
+`PYTHONPATH=tests python -m tests.pictures` writes them anew.
 Light and dark, at the width of a desk and of a phone; the browser is the one of the tests, so that whoever has it can
 take them again.
 """
