@@ -243,7 +243,7 @@ class Drawn(Struct, frozen=True, kw_only=True):
     """Questions that chance gave to one arm on one day each, counted: all of a kind, and those with a verdict."""
 
     share: float
-    """What was held out."""
+    """The held-out share."""
     memory: bool
     both: bool
     """Whether the other arm answered as well."""

@@ -260,7 +260,7 @@ FILE_SCHEMES = tuple(f"{spelling}:///" for engine in ENGINES if engine.is_a_file
 """How the URL of a file begins."""
 SUFFIXES = {suffix: engine for engine in ENGINES for suffix in engine.suffixes}
 SQL_TAGS = frozenset({"sql", *_BY_SPELLING, *(tag for engine in ENGINES for tag in engine.tags)})
-"""What models call a block of SQL."""
+"""The names that models give a block of SQL."""
 
 
 def location_of(path: Path) -> str:

@@ -21,7 +21,7 @@ from sqlcrystal.databases.parsing import Unparsable, language, parse_all, tokeni
 from sqlcrystal.gaps import Gap, Part, between
 
 MASK = re.compile(r"«n?\d{1,3}»")
-# What in a question looks like a value, whether a query compares with it or not: quoted, with a digit or an @, a name.
+# Pieces of a question that look like values, compared with or not: quoted, with a digit or an @, a name.
 _QUOTED = r"\"[^\"]+\"|“[^”]+”|‘[^’]+’|(?<!\w)'[^']+'(?!\w)"
 _CHUNK = r"[^\s,;?!()«»]+"
 _TOKEN = re.compile(rf"{MASK.pattern}|{_QUOTED}|{_CHUNK}|[«»]")
@@ -158,8 +158,8 @@ _TIME = re.compile(
 _MASKED = re.compile(rf"[%\s]*«n?\d{{1,3}}»(?: {_UNIT})?[%\s]*", re.IGNORECASE)
 _EMPTY = re.compile(r"[% _]*")
 _ADDED = re.compile(r"[% _,]*")
-"""What holds nothing, and the separators that sqlglot writes out."""
-# What a function must have in its name for its formats and units to be told from values.
+"""Tokens that hold nothing, and the separators that sqlglot writes out."""
+# Pieces that a function must have in its name for its formats and units to be told from values.
 _TIMELY = ("date", "time", "day", "unix", "trunc", "extract")
 _CONSTANTS = (
     exp.HexString,
@@ -170,7 +170,7 @@ _CONSTANTS = (
     exp.UnicodeString,
     exp.JSONPath,
 )
-# What a caller binds, or a session holds: its name says nothing that a later reader could use.
+# Names that a caller binds, or a session holds, say nothing that a later reader could use.
 _OUTSIDE = (exp.Placeholder, exp.Parameter, exp.SessionParameter)
 _ENGINE_NAMES = frozenset(
     {"rowid", "_rowid_", "oid", "ctid", "main", "public", "sqlite_master", "sqlite_schema", "information_schema"}
@@ -215,7 +215,7 @@ def masked_sql(sql: str, reader: Reader) -> str | None:
     """The query without values; None where values cannot be told from the rest."""
     try:
         once = _masked(sql, reader)
-        # What is kept is masked again when it becomes a card, and must come out the same.
+        # A kept text is masked again when it becomes a card, and must come out the same.
         return _masked(once, reader)
     except (Unparsable, _Unmaskable):
         return None

@@ -23,7 +23,7 @@ _DIGITS_FIRST = r"|[0-9]++[A-Za-z_$][0-9A-Za-z_$]*+"
 _SIGNS = r"[-+*/<>=~!@#%^&|?:.,;()\[\]{}]+"
 _SPACE = r"[ \t\r\n]"
 _BLOCK = r"/\*(?!!|M!)(?:(?!/\*|\*/).)*\*/"
-# What most statements are made of, and all engines read alike: no remark, no escape, no sign next to another.
+# Pieces that most statements are made of, and all engines read alike: no remark, no escape, no sign next to another.
 _PLAIN = re.compile(
     r"(?:[A-Za-z_][A-Za-z0-9_]*+(?!['\"`$])|(?:\d++(?:\.\d++)?+|\.\d++)(?![\w.$])|'[^'\\]*+'|\"[^\"\\]*+\"|[ \t\n]++"
     r"|[(),;]|\.(?!\d)|(?:<=|>=|<>|!=|\|\||[-+*/<>=%])(?![-+*/<>=~!@#%^&|?:]))*+"

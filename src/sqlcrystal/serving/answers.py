@@ -47,7 +47,7 @@ class ServedAnswer(Struct, frozen=True, kw_only=True):
     question: str
     sql: str | None
     words: str = ""
-    """What the SQL does, in one sentence; empty where no rule speaks of something in it."""
+    """The work of the SQL, in one sentence; empty where no rule speaks of something in it."""
     unasked: tuple[str, ...] = ()
     """Parts of the words that no word of the question asks for."""
     columns: tuple[str, ...] = ()

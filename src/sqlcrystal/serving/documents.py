@@ -68,7 +68,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     sql: str
     exchanged: tuple[tuple[str, str], ...]
     words: str = ""
-    """What the SQL does, in one sentence."""
+    """The work of the SQL, in one sentence."""
 
 
 class PossibleReading(Struct, frozen=True, kw_only=True):
@@ -148,7 +148,7 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True):
     proposals: tuple[str, ...] = ()
     """Ids of the repairs that were proposed for it."""
     words: str = ""
-    """What the SQL does, in one sentence."""
+    """The work of the SQL, in one sentence."""
     unasked: tuple[str, ...] = ()
     """Parts of the words that no word of the question asks for."""
     uses: int = 0
@@ -190,7 +190,7 @@ class Result(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     error: str = ""
     words: str = ""
-    """What the statement does, in one sentence; empty where no rule speaks of something in it."""
+    """The work of the statement, in one sentence; empty where no rule speaks of something in it."""
 
     @classmethod
     def of(cls, execution: Execution, words: str = "") -> "Result":
@@ -243,7 +243,7 @@ class Correction(Ruling, frozen=True, kw_only=True):
     rows: tuple[Row, ...]
     row_count: int
     words: str = ""
-    """What the SQL does, in one sentence."""
+    """The work of the SQL, in one sentence."""
     unasked: tuple[str, ...] = ()
     """Parts of the words that no word of the question asks for."""
 

@@ -104,7 +104,7 @@ class Value(Struct, frozen=True, kw_only=True):
     measuring_tokens: int
     """Spent on answers that nobody saw, to compare them."""
     overhead_tokens: float | None
-    """What an answer with memory takes more than one without."""
+    """The tokens that an answer with memory takes more than one without."""
     tokens_per_right_answer: float | None
     cost_per_right_answer: float | None
     """The break-even: memory pays where one more right answer is worth more than this."""

@@ -33,7 +33,7 @@ Else: /new (another topic)   /db NAME, FILE or URL   /queue   /help   /quit"""
 WORDS = Typed(
     confirm="/yes", reject="/no [NOTE] or /sql SELECT …", correct="/sql SELECT …", take="/yes {}", pick="1 or 2"
 )
-"""What is typed here after an answer."""
+"""The words that are typed here after an answer."""
 ALSO = {"help": "/help", "?": "/help", "quit": "/quit", "exit": "/quit"}
 """Words that nobody means as a question."""
 

@@ -17,10 +17,10 @@ from sqlcrystal.solving.solver import QUERY
 
 ROWS_IN_CHAT = 50
 HOW = "Reply `right`, or `wrong: …` with a note or the right SQL, or ask on."
-"""What a person can say next; the chat reads it as a verdict."""
+"""The words that a person can say next; the chat reads it as a verdict."""
 PICK = "Reply `1` or `2` for the one that is meant, or `wrong: …` if neither is."
 """The words a person can say where an answer has two readings."""
-# What a chat client may turn into a link, an image or HTML, and with it send a value elsewhere.
+# Signs that a chat client may turn into a link, an image or HTML, and with it send a value elsewhere.
 _LINKABLE = re.compile(r"[^\W\d_][.:@/]|[.:@/][^\W\d_]")
 """Clients link addresses and bare names of hosts, whatever is escaped in them; what is code they leave alone."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~&:@-])")

@@ -61,7 +61,7 @@ class Metrics:
 
 
 QUERIES = ("http.url", "http.target", "url.full", "url.query")
-"""What the instrumentation tells of an address together with its query."""
+"""The attributes under which the instrumentation tells of an address together with its query."""
 
 
 def trace(app: FastAPI) -> None:

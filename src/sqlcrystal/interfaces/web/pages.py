@@ -26,7 +26,7 @@ HINTS = {
     429: "Wait a minute, then load the page again.",
     503: "The server is busy or stopping. Load the page again in a moment.",
 }
-"""What a person can do next."""
+"""A next step for a person."""
 
 
 def add_pages(app: FastAPI) -> None:

@@ -76,7 +76,7 @@ PAGES = (
 )
 DATABASE_COOKIE = "database"
 STATES = {"waiting": "not checked"}
-"""What a person reads for a state, where it is not its own name."""
+"""The word that a person reads for a state, where it is not its own name."""
 SIGNALS = {
     "user": "person",
     "oracle": "answer key",

@@ -33,7 +33,7 @@ PLAYED_BACK = {
     WITH_OTHER_CARDS: "The bank has changed since the recording; this is the reply to the nearest cards it holds.",
     WITHOUT_PROFILE: "Recorded for the schema alone, without a look at what the columns hold.",
 }
-"""What a person should know of a reply that stands in for another."""
+"""The words that a person should know of a reply that stands in for another."""
 MOST_NAMED = 4
 """So many columns are named in a sentence."""
 
