@@ -48,7 +48,7 @@ MOST_MEMORY = 12 * 2**30
 def tested(folder: Path, quick: bool, *, files: tuple[str, ...]) -> Toll:
     """Run tests that torture by themselves, and count what they tried."""
     report = folder / "report.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", f"--junitxml={report}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-o", "junit_family=xunit1", f"--junitxml={report}"]
     command += [str(HERE / name) for name in files]
     with (folder / "said.txt").open("w+") as said:
         running = subprocess.Popen(
