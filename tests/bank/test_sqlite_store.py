@@ -51,6 +51,17 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         CardStore(path)
 
 
+def test_a_table_whose_text_is_damaged_beyond_letters_is_damage_with_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "team.sqlite"
+    with Store(path):
+        pass
+    content = path.read_bytes()
+    assert b"AUTOINCREMENT" in content
+    path.write_bytes(content.replace(b"AUTOINCREMENT", b"AUTOIN\x9dREMENT"))
+    with pytest.raises(BankError, match="the bank file is damaged"):
+        Store(path)
+
+
 @pytest.mark.parametrize("version", ["0001-cards", "0002-revisions"])
 def test_a_bank_file_of_an_earlier_version_opens_with_every_card_episode_and_change(
     tmp_path: Path, version: str

@@ -86,6 +86,8 @@ class SqliteEngine:
             self._prepare()
         except sqlite3.Error as error:
             raise self.explained(error) from error
+        except UnicodeDecodeError as error:  # SQLite quotes the damaged text of a table, which Python cannot read
+            raise BankError(f"{path}: {_SQLITE_MEANING['SQLITE_CORRUPT']}") from error
         self.sqlalchemy = sa.create_engine(
             "sqlite://", creator=self._connect, poolclass=sa.pool.QueuePool, pool_size=8, max_overflow=56
         )
